@@ -83,7 +83,11 @@ def build_changes_pages(accounts: RequestAccounts, streams: Streams, on_open: Ca
         response = Response(lines, headers=headers, content_type="text/event-stream; charset=utf-8")
         # Also where the client disconnects before the first line.
         response.call_on_close(streams.release)
-        on_open(account.account_id)
+        try:
+            on_open(account.account_id)
+        except BaseException:
+            response.close()
+            raise
         return response
 
     return pages

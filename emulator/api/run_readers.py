@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from threading import Thread
 from typing import Any
 
 from emulator.exceptions import AwsError
@@ -117,6 +118,7 @@ class RunReaders:
         self._idle: dict[str, list[_Reader]] = {}
         self._busy: dict[str, list[_Reader]] = {}
         self._closed = False
+        self._ender: Thread | None = None
 
     def ask(self, account: str, path: str, question: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Ask a question about a run and return the answer.
@@ -147,7 +149,7 @@ class RunReaders:
         """Start a process if the account has none, so that the next caller does not wait for its imports."""
         with self._changed:
             if not self._closed and not self._idle.get(account) and not self._busy.get(account):
-                self._idle.setdefault(account, []).append(_Reader(self._build_environment(account)))
+                self._idle.setdefault(account, []).append(self._start_reader(account))
 
     def close(self) -> None:
         """End all processes. Questions in progress get no answer. Idempotent."""
@@ -158,6 +160,21 @@ class RunReaders:
             self._changed.notify_all()
         for reader in readers:
             reader.close()
+        if self._ender is not None:
+            self._ender.join()
+
+    def _start_reader(self, account: str) -> _Reader:
+        """Start a process. The caller must hold the lock."""
+        if self._ender is None:
+            self._ender = Thread(target=self._end_unused, name="run-readers", daemon=True)
+            self._ender.start()
+        return _Reader(self._build_environment(account))
+
+    def _end_unused(self) -> None:
+        with self._changed:
+            while not self._closed:
+                self._end_idle()
+                self._changed.wait(_IDLE_SECONDS / 4)
 
     def _ask(self, account: str, question: Mapping[str, Any]) -> dict[str, Any]:
         reader = self._take(account, question["path"])
@@ -177,7 +194,7 @@ class RunReaders:
                     reader = next((each for each in idle if each.last_path == path), idle[-1])
                     idle.remove(reader)
                 elif len(busy) < _MOST_PROCESSES:
-                    reader = _Reader(self._build_environment(account))
+                    reader = self._start_reader(account)
                 elif (left := deadline - time.monotonic()) > 0:
                     self._changed.wait(left)
                     continue

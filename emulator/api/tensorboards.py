@@ -36,14 +36,17 @@ class TensorBoards:
         """Store the settings. Servers are started by ``start``.
 
         Args:
-            build_command: builds the command for a job's name. The command must end when its standard input closes.
+            build_command: builds the command for a job, ``REGION/NAME``. The command must end when its standard input
+                closes.
         """
         self._build_command = build_command
         self._lock = threading.Lock()
         self._running: dict[str, tuple[subprocess.Popen[str], str]] = {}
+        self._closed = False
+        self._starting: subprocess.Popen[str] | None = None
 
     def start(self, name: str) -> str:
-        """Start a server for a job's output, unless one is running, and return its URL.
+        """Start a server for the output of a job, ``REGION/NAME``, unless one is running, and return its URL.
 
         Raises:
             TensorBoardError: TensorBoard did not start.
@@ -56,13 +59,18 @@ class TensorBoards:
                 self._end(name)
             while len(self._running) >= _MOST:
                 self._end(next(iter(self._running)))
-            process = self._launch(name)
+            self._starting = process = self._launch(name)
+            if self._closed:
+                process.terminate()
             url = _read_address(process)
             self._running[name] = (process, url)
             return url
 
     def close(self) -> None:
-        """End all servers. Idempotent."""
+        """End all servers, also one that is starting. Idempotent."""
+        self._closed = True
+        if (starting := self._starting) is not None:
+            starting.terminate()
         with self._lock:
             for name in list(self._running):
                 self._end(name)
@@ -134,6 +142,6 @@ def build_tensorboards_pages(accounts: RequestAccounts, tensorboards: TensorBoar
             raise ValidationException(
                 f"{name} has no TensorBoard output: create the job with a TensorBoardOutputConfig."
             )
-        return jsonify(url=tensorboards.start(name))
+        return jsonify(url=tensorboards.start(f"{region}/{name}"))
 
     return pages

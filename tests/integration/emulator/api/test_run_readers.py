@@ -14,6 +14,7 @@ import pytest
 from emulator.api import run_readers
 from emulator.api.run_readers import ReadError, RunReaders, build_reader_environment
 from tests.unit.smdebug.rules.builtin.judging import write_run
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +79,11 @@ def test_the_folder_stays_as_it_was(readers: RunReaders, run: str, tmp_path: Pat
     with pytest.raises(ReadError, match="No tensors have been saved yet"):
         readers.ask("1", str(tmp_path), "describe", {})
     assert not list(tmp_path.iterdir())
+
+
+def test_an_idle_one_ends_without_another_question(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_readers, "_IDLE_SECONDS", 0.5)
+    before, readers = list_children(), RunReaders(lambda _account: build_reader_environment({}))
+    assert readers.ask("1", run, "describe", {})["ended"]
+    wait_until(lambda: list_children() == before, list_children)
+    readers.close()

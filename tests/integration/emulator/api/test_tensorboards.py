@@ -7,7 +7,9 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+import psutil
 import pytest
 
 from emulator.api.tensorboards import TensorBoardError, TensorBoards
@@ -64,3 +66,17 @@ def test_what_it_said_is_the_error(tensorboards: TensorBoards) -> None:
     with pytest.raises(TensorBoardError, match="pip install tensorboard") as error:
         tensorboards.start("fails")
     assert error.value.status == 409
+
+
+def test_one_that_starts_does_not_delay_the_end() -> None:
+    tensorboards = TensorBoards(lambda _name: [sys.executable, "-c", "import sys; sys.stdin.read()"])
+    with ThreadPoolExecutor(1) as callers:
+        starting = callers.submit(tensorboards.start, "a")
+        wait_until(lambda: list_children() != [] or starting.done(), "the process")
+        tensorboards.close()
+        with pytest.raises(TensorBoardError):
+            starting.result()
+
+
+def list_children() -> list[psutil.Process]:
+    return psutil.Process().children()
