@@ -7,7 +7,9 @@ import logging
 import stat
 import tarfile
 import threading
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -36,6 +38,8 @@ from container_runtime.spec import ContainerSpec, Mount
 
 logger = logging.getLogger(__name__)
 
+RECHECK_SECONDS = 1.0
+"""Time for which a name is not looked up again: a start resolves it several times."""
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -54,7 +58,7 @@ def missing_images(api: docker.APIClient, catalogue: ImageCatalogue) -> list[str
 
 
 class LocalImage:
-    """A resolved image with its configuration, cached so that a start does not query the engine again."""
+    """A resolved image with its configuration, which is cached while its name means the same image."""
 
     def __init__(self, resolved: ResolvedImage, inspected: Mapping[str, Any], library: Mount | None = None) -> None:
         config = inspected.get("Config") or {}
@@ -72,6 +76,7 @@ class LocalImage:
         self.programs: set[tuple[str, str]] = set()
         # Pairs of an image id and the target of a mount below which that image has no files.
         self.absent: set[tuple[str, str]] = set()
+        self.checked = time.monotonic()
 
     def find_argv(self, spec: ContainerSpec) -> tuple[str, ...]:
         """Return the program that a container runs, with its arguments."""
@@ -114,7 +119,7 @@ class LocalImages:
             ImageNotFoundError: no local image matches and none can be pulled.
             EngineUnavailableError: the engine does not answer.
         """
-        known = self._resolved.get(image)
+        known = self._find_known(image)
         if known is not None:
             return known
         with self._resolving, translated(f"resolve image {image}"):
@@ -130,7 +135,7 @@ class LocalImages:
         Raises:
             VersionRefusedError: no image has the requested version, and the catalogue is strict.
         """
-        if (known := self._resolved.get(image)) is not None:
+        if (known := self._find_known(image)) is not None:
             return known.resolved.substitution
         if (own := self._in_place.resolve(image)) is not None:
             return own.substitution
@@ -184,6 +189,33 @@ class LocalImages:
                 assert file is not None
                 image.environment_settings = file.read().decode()
         return image.environment_settings
+
+    def _find_known(self, image: str) -> LocalImage | None:
+        """Return the cached image for a requested name; None if there is none, or if the name means another by now."""
+        known = self._resolved.get(image)
+        if known is None or time.monotonic() - known.checked < RECHECK_SECONDS:
+            return known
+        try:
+            with translated(f"look for image {image}"):
+                is_same = self._find_id(image, known.resolved.local) == known.id
+        except ContainerRuntimeError:
+            return known  # the start itself says what the engine lacks
+        if not is_same:
+            self.forget(image)
+            return None
+        known.checked = time.monotonic()
+        return known
+
+    def _find_id(self, image: str, local: str) -> str | None:
+        """Return the id of the image that a requested name means, of which ``local`` was the name; None if it is gone.
+
+        An image that was loaded under the requested name comes before this project's, but not before the user's own.
+        """
+        names = [image, local] if local != image and self._in_place.resolve(image) is None else [local]
+        for name in names:
+            with suppress(docker.errors.ImageNotFound):
+                return str(self._inspect(name)["Id"])
+        return None
 
     def _look_up(self, image: str, say: Callable[[str], None]) -> LocalImage:
         parse_image_name(image)

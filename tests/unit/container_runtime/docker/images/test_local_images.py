@@ -1,0 +1,82 @@
+"""Tests of cached images whose names mean other images later, with a played engine."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import docker
+import docker.errors
+import pytest
+import requests.exceptions
+
+from container_runtime.docker.images import local_images
+from container_runtime.docker.images.local_images import LocalImages
+from container_runtime.images.catalogue import ImageCatalogue
+
+
+class Engine:
+    """The images of an engine by name, and what it was asked for."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, str] = {}
+        self.asked: list[str] = []
+        self.away = False
+
+    def inspect_image(self, name: str) -> dict[str, Any]:
+        self.asked.append(name)
+        if self.away:
+            raise requests.exceptions.ConnectionError("refused")
+        if name not in self.ids:
+            raise docker.errors.ImageNotFound(f"No such image: {name}")
+        return {"Id": self.ids[name], "Config": {"Entrypoint": [f"/{self.ids[name]}.sh"]}}
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
+    monkeypatch.setattr(local_images, "RECHECK_SECONDS", 0.0)
+    return Engine()
+
+
+@pytest.fixture
+def images(engine: Engine, tmp_path: Path) -> LocalImages:
+    (tmp_path / "image.toml").write_text('name = "framework"\nversion = "2.13.0"\n')
+    api = cast("docker.APIClient", SimpleNamespace(inspect_image=engine.inspect_image))
+    return LocalImages(api, ImageCatalogue(tmp_path))
+
+
+def test_a_rebuilt_image_runs_with_its_own_entry_point(engine: Engine, images: LocalImages) -> None:
+    engine.ids["my-train"] = "a"
+    first = images.resolve("my-train")
+    assert images.resolve("my-train") is first, "the programs found in it stay known"
+    engine.ids["my-train"] = "b"
+    assert (images.resolve("my-train").id, images.resolve("my-train").entrypoint) == ("b", ("/b.sh",))
+
+
+def test_an_image_loaded_later_under_the_requested_name_takes_the_place_of_the_substitute(
+    engine: Engine, images: LocalImages
+) -> None:
+    engine.ids["smdebug-emulator/framework:latest"] = "ours"
+    assert images.resolve("framework:2.3").id == "ours"
+    assert images.describe_substitution("framework:2.3") is not None
+    engine.ids["framework:2.3"] = "theirs"
+    assert images.describe_substitution("framework:2.3") is None
+    assert images.resolve("framework:2.3").resolved.local == "framework:2.3"
+    del engine.ids["framework:2.3"]
+    assert images.resolve("framework:2.3").id == "ours"
+
+
+def test_an_outage_leaves_it_to_the_start_to_say_so(engine: Engine, images: LocalImages) -> None:
+    engine.ids["my-train"] = "a"
+    first = images.resolve("my-train")
+    engine.away = True
+    assert images.resolve("my-train") is first
+
+
+def test_one_start_asks_once(engine: Engine, images: LocalImages, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.ids["my-train"] = "a"
+    images.resolve("my-train")
+    monkeypatch.setattr(local_images, "RECHECK_SECONDS", 3600.0)
+    engine.asked.clear()
+    for _ in range(3):
+        images.resolve("my-train")
+    assert engine.asked == []
