@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
     from sdk_compat.emulator_process import EmulatorProcess
+    from sdk_compat.pytest_plugin.around_tests import AroundTests
     from sdk_compat.pytest_plugin.emulator import SessionEmulator
     from sdk_compat.remote import RemoteEmulator
 
 # The key of a pytest-xdist worker's jobs in its ``workeroutput``.
 _OUTPUT = "sagemaker_jobs"
+# The name of the hooks that are registered when the emulator has started.
+_HOOKS = "sagemaker-around-tests"
 _jobs = pytest.StashKey[list[dict[str, Any]]]()
 
 
@@ -75,6 +78,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Note a fixture that is set up while AWS clients use the emulator, because its finalizers have to use it too."""
+    plugins = request.config.pluginmanager
+    before: AroundTests | None = plugins.get_plugin(_HOOKS)
+    requests = before.requests if before is not None else 0
+    try:
+        return (yield)
+    finally:
+        # This fixture may be the emulator's own, or the first one that requests that.
+        hooks: AroundTests | None = plugins.get_plugin(_HOOKS)
+        if hooks is not None:
+            hooks.note_fixture(fixturedef, is_user=hooks.requests != requests)
+
+
 @pytest.fixture(scope="session")
 def sagemaker_emulator(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -85,7 +105,7 @@ def sagemaker_emulator(
 
     It has ``endpoint_url``, ``role_arn``, ``client(service)`` and methods that wait for jobs and rules. During a test
     that uses this fixture, directly or through another fixture, all AWS clients use the emulator, including those in
-    subprocesses.
+    subprocesses. So do the finalizers of fixtures that were set up in such a test, whenever they run.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -106,15 +126,16 @@ def sagemaker_emulator(
             pytest.fail(f"The SageMaker emulator did not start: {error}", pytrace=False)
     hooks = AroundTests(emulator)
     try:
-        hooks.lead_clients()
-        # The hook that records the start of tests is registered only now, during the setup of the first test.
-        emulator.note_test(os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0])
-        config.pluginmanager.register(hooks, "sagemaker-around-tests")
+        # The hook that records the start of tests is registered only now, in the middle of the first test.
+        test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
+        emulator.note_test(test)
+        hooks.lead_rest_of(next((item for item in request.session.items if item.nodeid == test), None))
+        config.pluginmanager.register(hooks, _HOOKS)
         yield emulator
         found = emulator.collect_jobs(with_plots=config.getoption("--sagemaker-report") is not None)
         _keep_jobs(config, found)
     finally:
-        hooks.restore_environment()
+        hooks.close()
         config.pluginmanager.unregister(hooks)
         emulator.stop(keep=config.getoption("--sagemaker-keep"))
 

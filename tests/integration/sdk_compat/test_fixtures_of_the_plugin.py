@@ -1,0 +1,140 @@
+"""Tests of where the fixtures and tests of a project reach with the pytest plugin."""
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+pytest_plugins = "pytester"
+
+CONFTEST = """
+import os
+
+import pytest
+
+
+def is_led():
+    return os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://127.0.0.1:") and "AWS_PROFILE" not in os.environ
+
+
+def check_end(name):
+    with open("ends", "a") as file:
+        file.write(f"{name} {'led' if is_led() else 'not led'}\\n")
+"""
+
+FINALIZERS = """
+import os
+
+import boto3
+import pytest
+from conftest import check_end, is_led
+
+
+@pytest.fixture(scope="module")
+def bucket(sagemaker_emulator):
+    boto3.client("s3").create_bucket(Bucket="of-the-module")
+    yield
+    check_end("bucket")
+    boto3.client("s3").delete_bucket(Bucket="of-the-module")
+
+
+@pytest.fixture(scope="module", params=["a", "b"])
+def of_a_parameter(request):
+    request.getfixturevalue("sagemaker_emulator")
+    yield
+    check_end(request.param)
+
+
+@pytest.fixture(scope="module")
+def of_the_user():
+    yield
+    check_end("of_the_user")
+
+
+def test_before(of_the_user):
+    assert not is_led()
+
+
+def test_with_it(bucket):
+    assert is_led()
+
+
+def test_without_it(monkeypatch):
+    assert not is_led()
+    monkeypatch.setenv("AWS_PROFILE", "of-one-test")
+
+
+def test_after_it():
+    assert os.environ["AWS_PROFILE"] == "of-the-user"
+
+
+def test_parameter(of_a_parameter):
+    assert is_led()
+
+
+def test_last():
+    assert not is_led()
+"""
+
+REQUESTS = """
+import os
+
+import pytest
+from conftest import is_led
+
+
+@pytest.fixture(scope="module")
+def indirectly(request):
+    request.getfixturevalue("boto3_session")
+
+
+@pytest.fixture
+def chosen(request):
+    if request.param:
+        request.getfixturevalue("sagemaker_emulator")
+
+
+@pytest.mark.parametrize("name", ["sagemaker_emulator", "sagemaker_emulator", "boto3_session", "s3_bucket"])
+def test_in_a_test(name, request, monkeypatch):
+    assert not is_led()
+    monkeypatch.setenv("AWS_PROFILE", "of-one-test")
+    request.getfixturevalue(name)
+    assert is_led()
+
+
+@pytest.mark.parametrize("again", range(2))
+def test_in_a_fixture(again, indirectly):
+    assert is_led()
+
+
+@pytest.mark.parametrize("chosen", [True, False, True], indirect=True)
+def test_in_a_fixture_that_chooses(chosen, request):
+    assert is_led() == request.node.callspec.params["chosen"]
+
+
+def test_without_it():
+    assert os.environ["AWS_PROFILE"] == "of-the-user"
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("AWS_PROFILE", "of-the-user")
+    pytester.makeconftest(CONFTEST)
+    return pytester
+
+
+def run(project: pytest.Pytester) -> pytest.RunResult:
+    options = ["-W", "error", "-p", "no:randomly", "-p", "no:xdist", "--sagemaker-runtime", "process"]
+    return project.runpytest_subprocess(*options, timeout=200)
+
+
+def test_finalizers_reach_what_their_fixture_reached(project: pytest.Pytester) -> None:
+    project.makepyfile(FINALIZERS)
+    run(project).assert_outcomes(passed=7)
+    ends = dict(line.split(" ", 1) for line in (project.path / "ends").read_text().splitlines())
+    assert ends == {"bucket": "led", "a": "led", "b": "led", "of_the_user": "not led"}
+
+
+def test_each_test_that_requests_the_emulator_reaches_it(project: pytest.Pytester) -> None:
+    project.makepyfile(REQUESTS)
+    run(project).assert_outcomes(passed=10)
