@@ -291,6 +291,11 @@ class Nodes:
             )
         return having
 
+    def forget(self, image: str) -> None:
+        """Forget which nodes have an image, so that the next ``spread`` asks them: somebody may have removed it."""
+        # Of a copy, because other threads may add to it.
+        self._loaded -= {each for each in self._loaded.copy() if each[1] == image}
+
     def _load(self, node: SwarmNode, image: str, say: Callable[[str], None]) -> None:
         client = self.connect(node.id)
         with translated(f"bring the image {image} to the node {node.name}"):

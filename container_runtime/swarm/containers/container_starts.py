@@ -101,8 +101,9 @@ class ContainerStarts:
         except ContainerStartError as error:
             if _NO_IMAGE not in str(error):
                 raise
-        # The image was rebuilt just now, or the task went to a node that joined after the image was copied: look it up
-        # and copy it again, and retry.
+        # The image was rebuilt just now, or the task went to a node that joined after the image was copied, or that has
+        # removed it: look it up and copy it again, and retry.
+        self._nodes.forget(self._images.resolve(spec.image).id)
         self._images.forget(spec.image)
         return self._start(spec)
 

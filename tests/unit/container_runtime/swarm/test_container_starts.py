@@ -56,3 +56,4 @@ def test_an_image_that_is_gone_is_looked_up_again_for_the_second_try(monkeypatch
     monkeypatch.setattr(ContainerStarts, "_start", start)
     assert starts.start(SPEC) == "id"
     assert ("forget", "asked") in images.calls
+    assert ("forget", "sha256:1") in nodes.calls

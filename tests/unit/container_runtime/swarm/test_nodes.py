@@ -5,10 +5,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import docker
+import docker.errors
 import pytest
 
 from container_runtime.runtime import ContainerRuntimeError
-from container_runtime.swarm.nodes import Nodes
+from container_runtime.swarm.nodes import Nodes, SwarmNode
 
 
 def test_an_image_for_no_node_names_the_reason_why_agents_do_not_run(tmp_path: Path) -> None:
@@ -21,3 +22,41 @@ def test_an_image_for_no_node_names_the_reason_why_agents_do_not_run(tmp_path: P
     tasks.clear()
     with pytest.raises(ContainerRuntimeError, match="none accepts tasks"):
         nodes.spread("sha256:2")
+
+
+class Node:
+    """A node's engine, and whether it has the image."""
+
+    def __init__(self) -> None:
+        self.images: set[str] = set()
+
+    def inspect_image(self, image: str) -> None:
+        if image not in self.images:
+            raise docker.errors.ImageNotFound(f"No such image: {image}")
+
+    def load_image(self, image: str) -> list[dict[str, str]]:
+        self.images.add(image)
+        return [{"stream": "Loaded image ID"}]
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: Node) -> Nodes:
+    made = Nodes(cast("docker.APIClient", SimpleNamespace(get_image=lambda image: image)), tmp_path)
+    monkeypatch.setattr(made, "list_ready", lambda: [SwarmNode("n1", "first", 2, 1 << 30, ("", 0))])
+    monkeypatch.setattr(made, "connect", lambda _node: node)
+    return made
+
+
+def test_an_image_that_a_node_has_removed_is_copied_again(nodes: Nodes, node: Node) -> None:
+    for image in ("sha256:1", "sha256:2"):
+        nodes.spread(image)
+    node.images.clear()
+    nodes.forget("sha256:1")
+    for image in ("sha256:1", "sha256:2"):
+        nodes.spread(image)
+    assert node.images == {"sha256:1"}, "the other was not asked for again"
