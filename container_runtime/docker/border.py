@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,18 @@ def raise_for_status(response: Any) -> None:
         response.raise_for_status()
     except requests.exceptions.HTTPError as exc:
         raise docker.errors.create_api_error_from_http_exception(exc) from exc
+
+
+def read_transfer(lines: Iterable[dict[str, Any]], doing: str) -> Iterator[dict[str, Any]]:
+    """Yield an engine's messages about an image that it pulls, pushes or loads.
+
+    Raises:
+        ContainerRuntimeError: one of them reports an error, which the status of the answer does not.
+    """
+    for line in lines:
+        if "error" in line:
+            raise ContainerRuntimeError(f"Cannot {doing}: {line['error']}")
+        yield line
 
 
 def is_read_timeout(exc: BaseException) -> bool:

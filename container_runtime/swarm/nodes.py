@@ -18,7 +18,7 @@ import docker.errors
 import requests.adapters
 import requests.exceptions
 
-from container_runtime.docker.border import RECONNECT_SECONDS, REQUEST_SECONDS, translated
+from container_runtime.docker.border import RECONNECT_SECONDS, REQUEST_SECONDS, read_transfer, translated
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.swarm import agent
 from container_runtime.swarm.agent_key import keep_key
@@ -298,7 +298,8 @@ class Nodes:
 
     def _load(self, node: SwarmNode, image: str, say: Callable[[str], None]) -> None:
         client = self.connect(node.id)
-        with translated(f"bring the image {image} to the node {node.name}"):
+        doing = f"bring the image {image} to the node {node.name}"
+        with translated(doing):
             with suppress(docker.errors.ImageNotFound):
                 client.inspect_image(image)
                 return
@@ -306,7 +307,7 @@ class Nodes:
                 self._registry.pull(client, image, say)
                 return
             say(f"bringing the image to the node {node.name}")
-            for _ in client.load_image(self._api.get_image(image)):
+            for _ in read_transfer(client.load_image(self._api.get_image(image)), doing):
                 pass
             client.inspect_image(image)
 

@@ -1,13 +1,12 @@
 """User's container registry: images pushed once, pulled by each node."""
 
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import docker
 import docker.auth
 
-from container_runtime.docker.border import translated
+from container_runtime.docker.border import read_transfer, translated
 from container_runtime.runtime import ContainerRuntimeError
 
 
@@ -57,7 +56,7 @@ class Registry:
             say(f"pushing the image to {repository}")
             self._api.tag(image, repository, tag)
             digest = ""
-            for line in _read_lines(self._api.push(repository, tag, stream=True, decode=True), f"push {repository}"):
+            for line in read_transfer(self._api.push(repository, tag, stream=True, decode=True), f"push {repository}"):
                 digest = line.get("aux", {}).get("Digest", digest)
         if not digest:
             raise ContainerRuntimeError(f"The registry did not return the digest of {repository}:{tag}.")
@@ -72,17 +71,5 @@ class Registry:
         reference = self.push(image, say)
         repository, _, digest = reference.partition("@")
         with translated(f"pull {reference}"):
-            for _ in _read_lines(node.pull(repository, digest, stream=True, decode=True), f"pull {reference}"):
+            for _ in read_transfer(node.pull(repository, digest, stream=True, decode=True), f"pull {reference}"):
                 pass
-
-
-def _read_lines(lines: Iterator[dict[str, Any]], doing: str) -> Iterator[dict[str, Any]]:
-    """Yield an engine's messages about a transfer.
-
-    Raises:
-        ContainerRuntimeError: one of them reports an error, which the status of the answer does not.
-    """
-    for line in lines:
-        if "error" in line:
-            raise ContainerRuntimeError(f"Cannot {doing}: {line['error']}")
-        yield line

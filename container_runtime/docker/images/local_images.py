@@ -17,7 +17,13 @@ import docker
 import docker.errors
 import docker.utils
 
-from container_runtime.docker.border import REQUEST_SECONDS, build_url, raise_for_status, translated
+from container_runtime.docker.border import (
+    REQUEST_SECONDS,
+    build_url,
+    raise_for_status,
+    read_transfer,
+    translated,
+)
 from container_runtime.docker.images.images_in_place import ImagesInPlace
 from container_runtime.images.catalogue import (
     IMAGE_LABEL,
@@ -250,12 +256,15 @@ class LocalImages:
     def _pull(self, image: str) -> dict[str, Any]:
         try:
             repository, tag = docker.utils.parse_repository_tag(image)
-            self._api.pull(repository, tag=tag or "latest")
+            lines = self._api.pull(repository, tag=tag or "latest", stream=True, decode=True)
+            for _ in read_transfer(lines, f"pull {image}"):
+                pass
             return self._inspect(image)
-        except docker.errors.APIError as exc:
+        except (docker.errors.APIError, ContainerRuntimeError) as exc:
+            why = getattr(exc, "explanation", None) or exc
             known = ", ".join(self._catalogue.repositories)
             raise ImageNotFoundError(
-                f"No image {image!r} on this machine, and it cannot be pulled ({exc.explanation or exc}). Load it with "
+                f"No image {image!r} on this machine, and it cannot be pulled ({why}). Load it with "
                 f"`docker load` or `docker pull`, or use one of the repository names that are built here: {known}."
             ) from exc
 

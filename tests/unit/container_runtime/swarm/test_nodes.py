@@ -29,12 +29,15 @@ class Node:
 
     def __init__(self) -> None:
         self.images: set[str] = set()
+        self.error: str | None = None
 
     def inspect_image(self, image: str) -> None:
         if image not in self.images:
             raise docker.errors.ImageNotFound(f"No such image: {image}")
 
     def load_image(self, image: str) -> list[dict[str, str]]:
+        if self.error is not None:
+            return [{"stream": "Loading layer"}, {"error": self.error}]
         self.images.add(image)
         return [{"stream": "Loaded image ID"}]
 
@@ -46,7 +49,8 @@ def node() -> Node:
 
 @pytest.fixture
 def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: Node) -> Nodes:
-    made = Nodes(cast("docker.APIClient", SimpleNamespace(get_image=lambda image: image)), tmp_path)
+    manager = SimpleNamespace(get_image=lambda image: image, tasks=lambda _filters: [])
+    made = Nodes(cast("docker.APIClient", manager), tmp_path)
     monkeypatch.setattr(made, "list_ready", lambda: [SwarmNode("n1", "first", 2, 1 << 30, ("", 0))])
     monkeypatch.setattr(made, "connect", lambda _node: node)
     return made
@@ -60,3 +64,11 @@ def test_an_image_that_a_node_has_removed_is_copied_again(nodes: Nodes, node: No
     for image in ("sha256:1", "sha256:2"):
         nodes.spread(image)
     assert node.images == {"sha256:1"}, "the other was not asked for again"
+
+
+def test_a_node_that_cannot_take_an_image_says_why(nodes: Nodes, node: Node) -> None:
+    node.error = "write /layer.tar: no space left on device"
+    with pytest.raises(
+        ContainerRuntimeError, match=r"image sha256:1: Cannot bring .* to the node first: write .* no space left on"
+    ):
+        nodes.spread("sha256:1")

@@ -1,5 +1,6 @@
 """Tests of cached images whose names mean other images later, with a played engine."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,6 +13,7 @@ import requests.exceptions
 from container_runtime.docker.images import local_images
 from container_runtime.docker.images.local_images import LocalImages
 from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.runtime import ImageNotFoundError
 
 
 class Engine:
@@ -21,6 +23,12 @@ class Engine:
         self.ids: dict[str, str] = {}
         self.asked: list[str] = []
         self.away = False
+
+    def pull(self, repository: str, tag: str, *, stream: bool = False, decode: bool = False) -> Any:
+        error = f"{repository}:{tag}: no space left on device"
+        lines = [{"status": "Pulling from library"}, {"error": error}]
+        # Without these arguments the client returns what the engine sends as text.
+        return iter(lines) if stream and decode else "\n".join(map(json.dumps, lines))
 
     def inspect_image(self, name: str) -> dict[str, Any]:
         self.asked.append(name)
@@ -40,7 +48,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
 @pytest.fixture
 def images(engine: Engine, tmp_path: Path) -> LocalImages:
     (tmp_path / "image.toml").write_text('name = "framework"\nversion = "2.13.0"\n')
-    api = cast("docker.APIClient", SimpleNamespace(inspect_image=engine.inspect_image))
+    api = cast("docker.APIClient", SimpleNamespace(inspect_image=engine.inspect_image, pull=engine.pull))
     return LocalImages(api, ImageCatalogue(tmp_path))
 
 
@@ -70,6 +78,11 @@ def test_an_outage_leaves_it_to_the_start_to_say_so(engine: Engine, images: Loca
     first = images.resolve("my-train")
     engine.away = True
     assert images.resolve("my-train") is first
+
+
+def test_a_pull_that_fails_midway_is_reported_with_the_reason(images: LocalImages) -> None:
+    with pytest.raises(ImageNotFoundError, match=r"cannot be pulled \(Cannot pull other:1: other:1: no space left on"):
+        images.resolve("other:1")
 
 
 def test_one_start_asks_once(engine: Engine, images: LocalImages, monkeypatch: pytest.MonkeyPatch) -> None:
