@@ -23,3 +23,15 @@ def hold_lock(path: Path, say_waiting: Callable[[], None] = lambda: None) -> Ite
             say_waiting()
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a process holds the lock file at ``path``. False if there is no such file."""
+    try:
+        with path.open("r+b") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False

@@ -14,9 +14,10 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from container_runtime.file_lock import hold_lock, is_held
 from container_runtime.images.architecture import find_architecture
 from container_runtime.images.cpu_wheels import (
     CPU_ONLY,
@@ -38,6 +39,9 @@ _TOOLKIT_NEEDS = "inotify_simple==1.2.1"
 
 FOR_GPUS = re.compile(r"(nvidia|cuda)-|triton\b")
 """Packages that only a framework's GPU wheel needs."""
+
+# Beginning of the names of folders with wheels that are being fetched, and the lock file in each.
+_UNFINISHED, _LOCK = "fetching-", "lock"
 
 # Debian 12 has glibc 2.36, which runs wheels for all older versions. pip does not know that 2014 and 2010 are other
 # names for 2.17 and 2.12.
@@ -91,8 +95,8 @@ def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_P
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder.parent) as temporary:
-        partial = Path(temporary) / "wheels"
+    with _open_unfinished(folder.parent) as unfinished:
+        partial = unfinished / "wheels"
         partial.mkdir()
         fetched = _fetch(requirements, partial, python)
         (partial / "requirements.txt").write_text("".join(f"{line}\n" for line in fetched), encoding="utf-8")
@@ -103,6 +107,23 @@ def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_P
             if not folder.is_dir():
                 raise
     return folder
+
+
+@contextmanager
+def _open_unfinished(parent: Path) -> Iterator[Path]:
+    """Make a folder for the time of the context, and remove those that killed processes have left in ``parent``.
+
+    A process holds a lock in its folder, which ends with it. The folder is made while no other process looks, because
+    at first nobody holds its lock.
+    """
+    with ExitStack() as stack:
+        with hold_lock(parent.with_name(f"{parent.name}.lock")):
+            for each in parent.glob(f"{_UNFINISHED}*"):
+                if not is_held(each / _LOCK):
+                    shutil.rmtree(each, ignore_errors=True)
+            made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=parent)))
+            stack.enter_context(hold_lock(made / _LOCK))
+        yield made
 
 
 def _fetch(requirements: Sequence[str], into: Path, python: str) -> list[str]:
