@@ -124,19 +124,22 @@ def sagemaker_emulator(
             emulator = SessionEmulator(folder, starting.result())
         except (EmulatorAnswerError, EndpointError) as error:
             pytest.fail(f"The SageMaker emulator did not start: {error}", pytrace=False)
-    hooks = AroundTests(emulator)
     try:
-        # The hook that records the start of tests is registered only now, in the middle of the first test.
-        test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
-        emulator.note_test(test)
-        hooks.lead_rest_of(next((item for item in request.session.items if item.nodeid == test), None))
-        config.pluginmanager.register(hooks, _HOOKS)
-        yield emulator
-        found = emulator.collect_jobs(with_plots=config.getoption("--sagemaker-report") is not None)
-        _keep_jobs(config, found)
+        hooks = AroundTests(emulator)
+        try:
+            # The hook that records the start of tests is registered only now, in the middle of the first test.
+            test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
+            emulator.note_test(test)
+            hooks.lead_rest_of(next((item for item in request.session.items if item.nodeid == test), None))
+            config.pluginmanager.register(hooks, _HOOKS)
+            yield emulator
+            found = emulator.collect_jobs(with_plots=config.getoption("--sagemaker-report") is not None)
+            _keep_jobs(config, found)
+        finally:
+            hooks.close()
+            if config.pluginmanager.is_registered(hooks):  # else the setup failed, and its error is the one to show
+                config.pluginmanager.unregister(hooks)
     finally:
-        hooks.close()
-        config.pluginmanager.unregister(hooks)
         emulator.stop(keep=config.getoption("--sagemaker-keep"))
 
 

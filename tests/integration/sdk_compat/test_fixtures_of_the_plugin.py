@@ -138,3 +138,31 @@ def test_finalizers_reach_what_their_fixture_reached(project: pytest.Pytester) -
 def test_each_test_that_requests_the_emulator_reaches_it(project: pytest.Pytester) -> None:
     project.makepyfile(REQUESTS)
     run(project).assert_outcomes(passed=10)
+
+
+def test_an_emulator_whose_fixture_fails_is_stopped(project: pytest.Pytester) -> None:
+    """The error is that of the fixture, and not one of its end."""
+    project.makeconftest(
+        """
+        import pytest
+
+        from sdk_compat.pytest_plugin.around_tests import AroundTests
+        from sdk_compat.pytest_plugin.emulator import SessionEmulator
+
+        def fail(self, item):
+            raise OSError("of the setup")
+
+        def stop(self, *, keep):
+            stop_really(self, keep=keep)
+            print("it was stopped")
+
+        stop_really = SessionEmulator.stop
+        SessionEmulator.stop = stop
+        AroundTests.lead_rest_of = fail
+        """
+    )
+    project.makepyfile("def test_it(sagemaker_emulator): ...")
+    result = run(project)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["E * OSError: of the setup", "*it was stopped"])
+    result.stdout.no_fnmatch_line("*is not registered*")
