@@ -78,6 +78,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to keep what ends with its container."""
+    is_in_container = config.getoption("--sagemaker-runtime") == "container" and not config.getoption(
+        "--sagemaker-remote"
+    )
+    if is_in_container and config.getoption("--sagemaker-keep"):
+        raise pytest.UsageError(
+            "--sagemaker-keep does not keep the state of --sagemaker-runtime container, which is removed with the "
+            "container: omit one of them."
+        )
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest

@@ -166,3 +166,12 @@ def test_an_emulator_whose_fixture_fails_is_stopped(project: pytest.Pytester) ->
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["E * OSError: of the setup", "*it was stopped"])
     result.stdout.no_fnmatch_line("*is not registered*")
+
+
+def test_the_state_of_a_container_cannot_be_kept(project: pytest.Pytester) -> None:
+    project.makepyfile("def test_it(): ...")
+    options = ["--sagemaker-runtime", "container", "--sagemaker-keep"]
+    refused = project.runpytest_subprocess(*options)
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["ERROR: --sagemaker-keep does not keep the state of *container*: omit one of them."])
+    project.runpytest_subprocess(*options, "--sagemaker-remote", "http://127.0.0.1:9").assert_outcomes(passed=1)
