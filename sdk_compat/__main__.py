@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.endpoint, os.environ, region=region, account_id=options.account, role_name=options.role
             )
             _check(options.endpoint, region)
-            sys.stdout.write(format_exports(variables) + "\n")
+            sys.stdout.write(format_exports(variables, os.environ) + "\n")
             return 0
         started, folder = {}, None
         if options.start is not None:

@@ -29,6 +29,7 @@ OVERRULING_VARIABLES = (
     "AWS_USE_FIPS_ENDPOINT",
 )
 """Variables of the user's real AWS account, which would override the emulator's credentials and endpoint."""
+_ENDPOINT_OF_SERVICE = "AWS_ENDPOINT_URL_"
 
 
 class EndpointError(ValueError):
@@ -39,6 +40,11 @@ def default_folder(endpoint_url: str, environment: Mapping[str, str]) -> Path:
     """Return the folder of the files for this endpoint, in the user's XDG cache folder."""
     base = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME") or Path.home()) / ".cache")
     return Path(base) / "smdebug-emulator" / "clients" / _parse_endpoint(endpoint_url)
+
+
+def list_overruling(environment: Mapping[str, str]) -> list[str]:
+    """List the variables to remove: ``OVERRULING_VARIABLES``, and each service's own endpoint in an environment."""
+    return [*OVERRULING_VARIABLES, *(name for name in environment if name.startswith(_ENDPOINT_OF_SERVICE))]
 
 
 def prepare_environment(
@@ -116,11 +122,8 @@ def prepare_command_environment(
     variables["SMDEBUG_EMULATOR_ONLY"] = "1"
     variables["NODE_OPTIONS"] = _put_first(NODE_OPTION, environment.get("NODE_OPTIONS", ""), " ")
     variables |= _build_no_proxy(endpoint_url, environment)
-    inherited = {
-        name: value
-        for name, value in environment.items()
-        if name not in OVERRULING_VARIABLES and not name.startswith("AWS_ENDPOINT_URL_")
-    }
+    overruling = list_overruling(environment)
+    inherited = {name: value for name, value in environment.items() if name not in overruling}
     return {**inherited, **variables}
 
 
@@ -147,10 +150,16 @@ def _put_first(first: str, rest: str, separator: str) -> str:
     return rest if rest.startswith(first) else separator.join(filter(None, (first, rest)))
 
 
-def format_exports(variables: Mapping[str, str]) -> str:
-    """Format shell code for ``eval`` that sets ``variables`` and unsets those that would override them."""
+def format_exports(variables: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """Format shell code for ``eval`` that sets ``variables`` and unsets those that would override them.
+
+    Args:
+        variables: what to set.
+        environment: that of the shell.
+    """
     exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
-    overruling = [name for name in OVERRULING_VARIABLES if name not in variables]
+    # A shell does not know a variable that it could not name, and would fail at it.
+    overruling = [name for name in list_overruling(environment) if name not in variables and name.isidentifier()]
     return "\n".join([*exports, f"unset {' '.join(overruling)}"])
 
 

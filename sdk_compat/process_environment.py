@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from sdk_compat.environment import OVERRULING_VARIABLES
+from sdk_compat.environment import list_overruling
 from sdk_compat.startup.checked_schemas import VALIDATING_MODULES, check_schemas_once
 from sdk_compat.startup.import_patches import patch_modules
 from sdk_compat.startup.kept_data_files import READING_MODULES, keep_data_files
@@ -34,7 +34,7 @@ class ProcessEnvironment:
 
     def lead(self, variables: Mapping[str, str]) -> None:
         """Set the variables, and remove those that would override them."""
-        wanted: dict[str, str | None] = {**dict.fromkeys(OVERRULING_VARIABLES), **variables}
+        wanted: dict[str, str | None] = {**dict.fromkeys(list_overruling(os.environ)), **variables}
         for name, value in wanted.items():
             self._before.setdefault(name, os.environ.get(name))
             _set_variable(name, value)

@@ -21,6 +21,7 @@ from sdk_compat.environment import (
     prepare_command_environment,
     prepare_environment,
 )
+from sdk_compat.process_environment import ProcessEnvironment
 
 URL = "http://127.0.0.1:4580"
 
@@ -164,9 +165,32 @@ def test_why_an_emulator_refuses_is_said(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_exports_survive_the_shell(tmp_path: Path) -> None:
-    text = format_exports({"A": "it's $HOME; `x`"})
+    text = format_exports({"A": "it's $HOME; `x`"}, {})
     done = subprocess.run(["sh", "-c", f'{text}; printf %s "$A"'], capture_output=True, text=True, check=True)
     assert done.stdout == "it's $HOME; `x`"
+
+
+REAL = {"AWS_ENDPOINT_URL_S3": "https://s3.prod.example", "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": "https://prod.example"}
+
+
+def test_exports_unset_the_endpoint_of_a_service() -> None:
+    text = format_exports({"A": "x"}, {**REAL, "AWS_ENDPOINT_URL_S3-OF;exit": "no name in a shell"})
+    done = subprocess.run(["sh", "-ec", f"{text}; env"], capture_output=True, text=True, check=True, env=REAL)
+    assert "A=x\n" in done.stdout
+    assert "AWS_ENDPOINT_URL_" not in done.stdout
+
+
+def test_the_endpoint_of_a_service_does_not_lead_a_process_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in REAL.items():
+        monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    process = ProcessEnvironment()
+    process.lead({"AWS_ENDPOINT_URL": URL})
+    try:
+        assert [name for name in os.environ if name.startswith("AWS_ENDPOINT_URL")] == ["AWS_ENDPOINT_URL"]
+    finally:
+        process.restore()
+    assert dict(os.environ) == before
 
 
 @pytest.mark.parametrize("command", [[], ["--"]])
