@@ -193,14 +193,14 @@ class SwarmEngine(SwarmContainers):
         return containers.read_usage(identity)
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
-        found = []
+        found, failed = [], self._starts.clear()
         for service in self._tasks.list_services(labels):
             own = dict(service["Spec"]["Labels"])
             name = own.pop(NAME_LABEL)
             own.pop(FILES_LABEL, None)
             for key in (INSTANCE_LABEL, SIDECAR_LABEL, *self._nodes.agents.label):
                 own.pop(key)
-            if self.is_lost(service["Spec"]["Name"]):
+            if self.is_lost(service["Spec"]["Name"]) or service["Spec"]["Name"] in failed:
                 continue
             if (running := self.runs(service["Spec"]["Name"])) is not None:
                 found.append(Container(service["Spec"]["Name"], name, own, running))
@@ -230,6 +230,7 @@ class SwarmEngine(SwarmContainers):
     def close(self) -> None:
         """Remove the agents if no container needs them any more."""
         try:
+            self._starts.clear()
             self._remove_unstarted()
             with translated("remove the agents of the Swarm's nodes"):
                 self._nodes.close()

@@ -1,6 +1,8 @@
 """Start of a container as a Swarm service, until its program begins."""
 
 import hashlib
+import logging
+import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -32,6 +34,8 @@ from container_runtime.swarm.containers.tasks import NAME_LABEL, Tasks
 from container_runtime.swarm.file_transfer.carried_folders import list_carried, write_label
 from container_runtime.swarm.networks import create_overlay, find_hosts, remove_overlay
 from container_runtime.swarm.nodes import Nodes, SwarmNode
+
+logger = logging.getLogger(__name__)
 
 _POLL_SECONDS, _NODE_POLL_SECONDS = 0.02, 0.5
 # Most time that a node may take to start a container, and that it may be away while it does.
@@ -87,12 +91,32 @@ class ContainerStarts:
         self._is_open = is_open
         self._carry = carry
         self.offered: set[int] = set()
+        # Names of services whose start failed, until they are removed: no manager may answer.
+        self._failed: set[str] = set()
+        self._clearing = threading.Lock()
 
     def want(self, spec: ContainerSpec) -> Wanted:
         """Return what a container needs of a node."""
         image = self._images.resolve(spec.image)
         list_nodes = partial(self._nodes.spread, image.id)
         return Wanted(spec.name, build_promise(spec, list_nodes()), list_nodes)
+
+    def clear(self) -> Collection[str]:
+        """Remove the containers whose start failed, and return the ids of those that cannot be removed yet.
+
+        The Swarm may run them at any time. Their programs would wait for ever, because nobody lets them begin.
+        """
+        if self._failed:
+            # A name stays in the set until its removal has ended, so no start of this name comes before.
+            with self._clearing:
+                for name in sorted(self._failed):
+                    try:
+                        self._containers.remove(name)
+                    except ContainerRuntimeError as error:
+                        logger.info("%s, whose start failed, cannot be removed yet: %s", name, error)
+                    else:
+                        self._failed.discard(name)
+        return self._failed.copy()
 
     def start(self, spec: ContainerSpec) -> str:
         """Start a container, and return its id; see ``ContainerRuntime``."""
@@ -113,6 +137,8 @@ class ContainerStarts:
         nodes = self._nodes.spread(image.id)
         promise = build_promise(spec, nodes)
         name = name_service(self._labels[INSTANCE_LABEL], spec.name)
+        if name in self.clear():
+            raise EngineUnavailableError(f"What an earlier start of {spec.name} left cannot be removed yet.")
         with translated(f"start container {spec.name}", start=True), _name_conflict(spec.name):
             copy_image_files(self._api, spec, image, image.id, self._labels)
             prepare_folders(spec, self._check_program(spec, image), self._user)
@@ -153,17 +179,21 @@ class ContainerStarts:
             self._containers.forget_lost(name)
             try:
                 self._create(Wanted(spec.name, promise, partial(self._nodes.spread, image.id)), service)
-            except BaseException:
-                if alone:
+            except BaseException as error:
+                if not _is_conflict(error):
+                    self._failed.add(name)  # the Swarm may have it although no manager has said so
+                    self.clear()
+                elif alone:
                     remove_overlay(self._api, name_own_network(name))
                 raise
         try:
             self._await_start(spec, name, nodes)
             self._containers.let_begin(name, folders, ports)
         except BaseException as error:
+            self._failed.add(name)  # before the next question, which no manager may answer
             away = not self._containers.answers(name)
             node = self._containers.describe_node(name) if away else ""
-            self._containers.remove(name)
+            self.clear()
             if away and isinstance(error, ContainerRuntimeError):
                 raise EngineUnavailableError(_describe_absence(node, spec)) from error
             raise
@@ -258,9 +288,13 @@ def _name_conflict(name: str) -> Iterator[None]:
     try:
         yield
     except docker.errors.APIError as error:
-        if error.status_code != 409:
+        if not _is_conflict(error):
             raise
         raise ContainerStartError(f"A container named {name} exists already.") from error
+
+
+def _is_conflict(error: BaseException) -> bool:
+    return isinstance(error, docker.errors.APIError) and error.status_code == 409
 
 
 def _runs_own(spec: ContainerSpec, image: LocalImage) -> bool:
