@@ -86,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_in_container and config.getoption("--sagemaker-keep"):
         raise pytest.UsageError(
             "--sagemaker-keep does not keep the state of --sagemaker-runtime container, which is removed with the "
-            "container: omit one of them."
+            "container: leave one of them out."
         )
 
 
