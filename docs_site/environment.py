@@ -91,8 +91,10 @@ def build_environment_page() -> str:
             "",
             "## Variables that `env` and `run` set",
             "",
-            f'`eval "$(smdebug-emulator env)"` unsets {", ".join(f"`{name}`" for name in OVERRULING_VARIABLES)}, and the '
-            "endpoints of single services, such as `AWS_ENDPOINT_URL_S3`.",
+            (
+                '`eval "$(smdebug-emulator env)"` unsets endpoints of services, such as `AWS_ENDPOINT_URL_S3`, and '
+                f"{', '.join(f'`{name}`' for name in OVERRULING_VARIABLES)}."
+            ),
             "",
             *_write_table({name: SET_FOR_CLIENTS.get(name, "") for name in list_client_variables()}),
             "",
