@@ -7,8 +7,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.session import Session as BotocoreSession
 
 from sdk_compat.__main__ import main
 from sdk_compat.aws_variables import CREDENTIALS, EmulatorAnswerError, assume_role
@@ -191,6 +193,19 @@ def test_the_endpoint_of_a_service_does_not_lead_a_process_away(monkeypatch: pyt
     finally:
         process.restore()
     assert dict(os.environ) == before
+
+
+def test_temporary_credentials_of_the_user_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that `aws configure export-credentials --format env` prints end, and the emulator's do not."""
+    monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", "2020-01-01T00:00:00+00:00")
+    monkeypatch.setenv("AWS_SECURITY_TOKEN", "real")
+    process = ProcessEnvironment()
+    process.lead({**CREDENTIALS, "AWS_SESSION_TOKEN": "of-the-emulator"})
+    try:
+        credentials: Any = BotocoreSession().get_credentials()
+        assert credentials.get_frozen_credentials().token == "of-the-emulator"
+    finally:
+        process.restore()
 
 
 @pytest.mark.parametrize("command", [[], ["--"]])
