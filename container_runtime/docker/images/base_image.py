@@ -6,6 +6,7 @@ need one stage with the wheels and another one that copies what was installed, w
 
 import json
 import tempfile
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -59,8 +60,17 @@ def build_base_image(
 
 
 def name_container(cache: Path) -> str:
-    """Return the name of the container in which base images are built with a cache."""
-    return f"smdebug-emulator-build-{hash_parts((), str(cache.resolve()))}"
+    """Return the name of the container in which base images are built with a cache, whose lock the caller holds.
+
+    The path alone does not tell caches apart: machines, and containers with a common engine, may each have one there.
+    """
+    file = cache / "build-id"
+    identity = file.read_text(encoding="utf-8") if file.exists() else ""
+    if not identity:  # also if it was killed while it wrote the file
+        identity = uuid.uuid4().hex
+        cache.mkdir(parents=True, exist_ok=True)
+        file.write_text(identity, encoding="utf-8")
+    return f"smdebug-emulator-build-{hash_parts((), str(cache.resolve()), identity)}"
 
 
 def _create(api: docker.APIClient, container: str, origin: str, program: Path, wheels: Path) -> None:
