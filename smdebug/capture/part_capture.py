@@ -35,6 +35,14 @@ class PartCapture(Generic[Part]):
         self._wanted: WeakKeyDictionary[StepPlan, list[WantedPart[Part]]] = WeakKeyDictionary()
         self._numbers: dict[str, int] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what plans have computed: it has weak references, and models are pickled with their hooks."""
+        return {**vars(self), "_wanted": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._wanted = WeakKeyDictionary()
+
     def __contains__(self, part: Part) -> bool:
         return part in self._names
 
