@@ -1,4 +1,4 @@
-"""Tests of cached images whose names mean other images later, with a played engine."""
+"""Tests of cached images whose names mean others later, with a played engine."""
 
 import json
 from pathlib import Path
