@@ -1,4 +1,4 @@
-"""Tests of requests that say one thing where the signature is judged, and another where they are run."""
+"""Tests of requests that are judged as one thing and run as another."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Trials that look for new files often, and deeds of another thread or during a pause."""
+"""Trials that look often for new files, and actions during their pauses."""
 
 import threading
 import time
