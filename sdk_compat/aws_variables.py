@@ -148,7 +148,8 @@ def assume_role(endpoint_url: str, signer: Mapping[str, str], role_name: str) ->
 
     Args:
         endpoint_url: the emulator's URL.
-        signer: the variables of ``build_variables``. The role belongs to their account.
+        signer: the variables of ``build_variables``. The role belongs to their account, and the certificates that
+            they name are trusted.
         role_name: the role's name.
 
     Raises:
@@ -248,7 +249,8 @@ def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters:
         host = name.encode() if name.isascii() else name
         place = cast("Any", (host, address.port or (443 if is_encrypted else 80)))
         with create_connection(place, _ANSWER_SECONDS) as plain:
-            connection = _encrypt(plain, name) if is_encrypted else plain
+            trusted = signer.get(CA_VARIABLE) or os.environ.get(CA_VARIABLE)
+            connection = _encrypt(plain, name, trusted) if is_encrypted else plain
             connection.sendall("\r\n".join((*head, "", body)).encode())
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
     except OSError as error:
@@ -277,10 +279,10 @@ def _sign(secret: str, scope: str, moment: str, host: str, body: str) -> str:
     return key.hex()
 
 
-def _encrypt(connection: socket, name: str) -> socket:
+def _encrypt(connection: socket, name: str, trusted: str | None) -> socket:
     import ssl
 
-    return ssl.create_default_context(cafile=os.environ.get(CA_VARIABLE)).wrap_socket(connection, server_hostname=name)
+    return ssl.create_default_context(cafile=trusted).wrap_socket(connection, server_hostname=name)
 
 
 def _read_element(answer: str, name: str, endpoint_url: str) -> str:

@@ -21,8 +21,17 @@ _AWS_HOST = re.compile(r"(^|\.)amazonaws\.com(\.cn)?$")
 class EmulatorSession(boto3.Session):
     """A boto3 session whose clients all use the emulator, whatever the environment variables are."""
 
-    def __init__(self, endpoint_url: str, region: str = "us-east-1") -> None:
+    def __init__(self, endpoint_url: str, region: str = "us-east-1", ca_bundle: str | None = None) -> None:
+        """Create it.
+
+        Args:
+            endpoint_url: the emulator's URL.
+            region: of clients that name none.
+            ca_bundle: the file of the certificates that are trusted; None for that of the environment.
+        """
         session = BotocoreSession(session_vars=_NO_PROFILE)
+        if ca_bundle is not None:
+            session.set_config_variable("ca_bundle", ca_bundle)
         folders: str | None = session.get_config_variable("data_path")
         loader = _loaders.setdefault(folders, create_loader(folders))
         session.register_component("data_loader", loader)

@@ -35,17 +35,20 @@ class EmulatorClient:
 
     failure: type[BaseException] = AssertionError
 
-    def __init__(self, endpoint_url: str, role_name: str, region: str = DEFAULT_REGION) -> None:
+    def __init__(
+        self, endpoint_url: str, role_name: str, region: str = DEFAULT_REGION, ca_bundle: str | None = None
+    ) -> None:
         """Store the address. Nothing is asked before a method is called.
 
         Args:
             endpoint_url: the emulator's URL.
             role_name: the name of ``role_arn``.
             region: see above.
+            ca_bundle: the file of the certificates that its clients trust; None for that of the environment.
         """
         self.endpoint_url, self.region, self.account_id = endpoint_url, region, DEFAULT_ACCOUNT_ID
         self.role_arn = f"arn:aws:iam::{self.account_id}:role/{role_name}"
-        self.boto3_session = EmulatorSession(endpoint_url, region)
+        self.boto3_session = EmulatorSession(endpoint_url, region, ca_bundle)
         self._buckets: list[str] = []
 
     @property

@@ -159,10 +159,7 @@ def _open_emulator(config: pytest.Config, state_dir: Path) -> EmulatorProcess | 
     if url := config.getoption("--sagemaker-remote"):
         from sdk_compat.remote import RemoteEmulator
 
-        found = RemoteEmulator(url, os.environ)
-        if found.ca_bundle is not None:
-            os.environ["AWS_CA_BUNDLE"] = found.ca_bundle  # what every client of these tests trusts
-        return found
+        return RemoteEmulator(url, os.environ)
     if config.getoption("--sagemaker-runtime") == "container":
         from sdk_compat.testcontainers import ContainerEmulator
 

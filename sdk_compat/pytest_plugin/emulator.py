@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sdk_compat.aws_variables import CA_VARIABLE
 from sdk_compat.emulator_client import EmulatorClient, list_rules
 from sdk_compat.environment import DEFAULT_ACCOUNT_ID, DEFAULT_REGION, prepare_environment
 from sdk_compat.process_environment import forget_default_session
@@ -49,7 +50,10 @@ class SessionEmulator(EmulatorClient):
                 use it.
             process: the emulator's process, or the emulator elsewhere.
         """
-        super().__init__(process.endpoint_url, ROLE_NAME, getattr(process, "region", DEFAULT_REGION))
+        # None for the certificates that the environment names, if any.
+        self._ca_bundle: str | None = getattr(process, "ca_bundle", None)
+        region = getattr(process, "region", DEFAULT_REGION)
+        super().__init__(process.endpoint_url, ROLE_NAME, region, self._ca_bundle)
         self._is_remote = isinstance(process, RemoteEmulator)
         self.account_id = getattr(process, "account_id", DEFAULT_ACCOUNT_ID)
         self.role_arn = f"arn:aws:iam::{self.account_id}:role/{ROLE_NAME}"
@@ -108,9 +112,11 @@ class SessionEmulator(EmulatorClient):
             shutil.rmtree(self._folder)
 
     def _prepare_environment(self) -> dict[str, str]:
+        # Only clients that are led trust it: others may be for the user's account in AWS.
+        trusted = {} if self._ca_bundle is None else {CA_VARIABLE: self._ca_bundle}
         variables = prepare_environment(
             self.endpoint_url,
-            os.environ,
+            {**os.environ, **trusted},
             region=self.region,
             folder=self._folder / "clients",
             role_name=ROLE_NAME,

@@ -23,6 +23,8 @@ from tests.running_emulator import RunningEmulator
 pytestmark = pytest.mark.slow
 
 TEST = """
+import os
+
 import boto3
 
 
@@ -31,6 +33,15 @@ def test_on_the_emulator_elsewhere(sagemaker_emulator, boto3_session, s3_bucket)
     boto3_session.client("s3").put_object(Bucket=s3_bucket, Key="key", Body=b"")
     assert boto3.client("s3").list_objects_v2(Bucket=s3_bucket)["KeyCount"] == 1
     assert sagemaker_emulator.collect_jobs(with_plots=False) == []
+    assert os.environ["AWS_CA_BUNDLE"].endswith(".pem")
+
+
+def test_others_do_not_trust_it():
+    assert "AWS_CA_BUNDLE" not in os.environ
+
+
+def test_after_a_reset(reset_sagemaker, s3_bucket):
+    assert boto3.client("s3").list_objects_v2(Bucket=s3_bucket)["KeyCount"] == 0
 """
 
 
