@@ -173,5 +173,7 @@ def test_the_state_of_a_container_cannot_be_kept(project: pytest.Pytester) -> No
     options = ["--sagemaker-runtime", "container", "--sagemaker-keep"]
     refused = project.runpytest_subprocess(*options)
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    refused.stderr.fnmatch_lines(["ERROR: --sagemaker-keep does not keep the state of *container*: leave one of them out."])
+    refused.stderr.fnmatch_lines(
+        ["ERROR: --sagemaker-keep does not keep the state of *container*: leave one of them out."]
+    )
     project.runpytest_subprocess(*options, "--sagemaker-remote", "http://127.0.0.1:9").assert_outcomes(passed=1)
