@@ -25,7 +25,7 @@ from emulator.moto_services.cloudwatch.logs import LogGroups
 from emulator.moto_services.functions.backend import Function
 
 logger = logging.getLogger(__name__)
-Answer = TypeVar("Answer")
+Outcome = TypeVar("Outcome")
 
 # The longest wait of an asynchronous invocation while all workers are busy.
 _ASYNC_PATIENCE_S = 3600.0
@@ -153,7 +153,7 @@ class FunctionInvoker:
         for lane, _ in self._lanes.values():
             lane.shutdown()
 
-    def _submit(self, function: Function, work: Callable[..., Answer], *arguments: Any) -> "Future[Answer]":
+    def _submit(self, function: Function, work: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
         """Queue work in the thread of a function. The caller must hold the lock."""
         if function.arn in self._lanes:
             lane, _ = self._lanes[function.arn]
