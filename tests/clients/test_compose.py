@@ -56,6 +56,7 @@ def test_the_dev_container_names_its_compose_file_and_services() -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FILES)
 def test_a_client_beside_the_emulator_needs_its_environment_alone(name: str) -> None:
     build_images(["emulator"])

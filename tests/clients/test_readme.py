@@ -15,7 +15,8 @@ from tests.running_emulator import RunningEmulator
 CHECKOUT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/commands.md")
 BLOCKS = [
-    pytest.param(kind, text, id=f"{page}-{number}-{kind}")
+    # A page of docs/ that takes more than ten seconds.
+    pytest.param(kind, text, id=f"{page}-{number}-{kind}", marks=[pytest.mark.nightly] if page != "README.md" else ())
     for page in PAGES
     for number, (kind, text) in enumerate(
         re.findall(r"^```(sh|python)\n(.*?)^```", (CHECKOUT / page).read_text(), re.MULTILINE | re.DOTALL), 1

@@ -4,6 +4,8 @@ import cProfile
 import json
 from pathlib import Path
 
+import pytest
+
 from emulator.jobs.runs.measuring.machine import Figure
 from emulator.jobs.runs.measuring.measures import MinuteFiles
 from smdebug.tracing.timeline import Timeline
@@ -77,6 +79,7 @@ def write_profile(folder: Path) -> None:
     write_python_profiles(folder / "framework" / "pytorch")
 
 
+@pytest.mark.nightly
 def test_each_analysis_tells_the_same(tmp_path: Path, upstream_smdebug_python: Path) -> None:
     """Loading that names no step is counted with the step in whose time it lies; rows come in upstream's order."""
     folder = tmp_path / "profiler-output"

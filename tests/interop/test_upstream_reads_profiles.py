@@ -75,6 +75,7 @@ def write_profile_of_all_kinds(folder: Path) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_each_call_of_the_readers_tells_the_same(tmp_path: Path, upstream_smdebug_python: Path) -> None:
     folder = tmp_path / "profiler-output"
     write_profile_of_all_kinds(folder)

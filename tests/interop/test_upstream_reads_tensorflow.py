@@ -99,6 +99,7 @@ def write_session(out_dir: str) -> None:
 WRITERS = [write_fit, write_fit_reductions, write_fit_in_half_precision, write_tape, write_session]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("write", WRITERS)
 def test_upstream_reads_the_same(write: Callable[[str], None], tmp_path: Path, upstream: Upstream) -> None:
     out_dir = str(tmp_path / "run")

@@ -17,7 +17,7 @@ from tests.interop.upstream import Upstream
 from tests.running_emulator import BACK_ENDS
 
 # What a demo prints and leaves is the same on each back end.
-pytestmark = pytest.mark.any_back_end
+pytestmark = [pytest.mark.any_back_end, pytest.mark.nightly]
 
 CHECKOUT = Path(__file__).parents[2]
 

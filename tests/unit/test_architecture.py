@@ -4,6 +4,7 @@ All files, folders and definitions that the pages name exist.
 """
 
 import ast
+import functools
 import re
 from collections import Counter
 from pathlib import Path
@@ -72,6 +73,7 @@ def test_paths_of_a_readme_are_there(readme: str) -> None:
 MOST_ATTRIBUTES, MOST_METHODS = 15, 25
 
 
+@functools.cache
 def list_classes() -> dict[str, list[tuple[Path, ast.ClassDef]]]:
     """List the classes of the packages by name."""
     classes: dict[str, list[tuple[Path, ast.ClassDef]]] = {}
@@ -81,9 +83,6 @@ def list_classes() -> dict[str, list[tuple[Path, ast.ClassDef]]]:
                 if isinstance(node, ast.ClassDef):
                     classes.setdefault(node.name, []).append((path, node))
     return classes
-
-
-CLASSES = list_classes()
 
 
 def list_attributes(node: ast.ClassDef) -> set[str]:
@@ -96,7 +95,7 @@ def list_attributes(node: ast.ClassDef) -> set[str]:
             found |= {each.attr} if isinstance(each.value, ast.Name) and each.value.id == "self" else set()
     for base in node.bases:
         name = ast.unparse(base).partition("[")[0].rpartition(".")[2]
-        for _, parent in CLASSES.get(name, []) if name != node.name else []:
+        for _, parent in list_classes().get(name, []) if name != node.name else []:
             found |= list_attributes(parent)
     return found
 
@@ -104,7 +103,7 @@ def list_attributes(node: ast.ClassDef) -> set[str]:
 def list_large_classes(*folders: str) -> list[str]:
     """List the classes in folders that have too many attributes or methods."""
     found = []
-    for path, node in (each for same_name in CLASSES.values() for each in same_name):
+    for path, node in (each for same_name in list_classes().values() for each in same_name):
         if any(path.is_relative_to(ROOT / folder) for folder in folders):
             methods = sum(isinstance(each, ast.FunctionDef) for each in node.body)
             if methods > MOST_METHODS or len(list_attributes(node)) > MOST_ATTRIBUTES:

@@ -8,7 +8,7 @@ import pytest
 
 from container_runtime.docker.images.image_build import build_images
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.nightly]
 
 TEST = """
 def test_in_a_container(sagemaker_emulator, s3_bucket):
