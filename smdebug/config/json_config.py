@@ -6,7 +6,8 @@ SageMaker's API delivers all its values as text.
 import difflib
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -168,12 +169,13 @@ def add_collections_to_manager(
         _warn_of_lonely_flags(where, parameters)
         collection = collection_manager.get(name)
         collection.include(_parse_patterns(parameters))
-        collection.save_config = _parse_save_config(parameters, hook_values)
-        reduction_config = _parse_reduction_config(parameters)
-        if reduction_config:
-            collection.reduction_config = reduction_config
-        if parameters.get("save_histogram") is not None:
-            collection.save_histogram = _parse_flag(parameters, "save_histogram", default=True)
+        with _naming(where):
+            collection.save_config = _parse_save_config(parameters, hook_values)
+            reduction_config = _parse_reduction_config(parameters)
+            if reduction_config:
+                collection.reduction_config = reduction_config
+            if parameters.get("save_histogram") is not None:
+                collection.save_histogram = _parse_flag(parameters, "save_histogram", default=True)
 
 
 def get_node_id_from_resource_config() -> str | None:
@@ -223,6 +225,15 @@ def _list_collections(params_dict: Mapping[str, Any]) -> list[tuple[str, dict[st
         if not isinstance(entry, dict) or not isinstance(entry.get("CollectionName"), str):
             raise SMDebugValueError(f"An entry of CollectionConfigurations has no CollectionName: {entry!r}.")
     return [(entry["CollectionName"], _get_parameters(entry, "CollectionParameters")) for entry in entries]
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Put the place before an error's text: several collections may have a parameter of the same name."""
+    try:
+        yield
+    except ValueError as error:
+        raise type(error)(f"{where}: {error}") from error
 
 
 def _parse_save_config(parameters: Mapping[str, Any], defaults: Mapping[ModeKeys, Mapping[str, Any]]) -> SaveConfig:

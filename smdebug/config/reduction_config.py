@@ -11,6 +11,8 @@ from smdebug.format.reductions import ALLOWED_REDUCTIONS as ALLOWED_REDUCTIONS
 ALLOWED_PARAMS = ["reductions", "abs_reductions", "norms", "abs_norms", "save_raw_tensor", "save_shape"]
 _ABS_PREFIX = "abs_"
 _NORM_SUFFIX = "_norm"
+# As they are written in a hook config, where one text names reductions and norms.
+_NAMES_IN_TEXT = (*ALLOWED_REDUCTIONS, *(f"{name}{_NORM_SUFFIX}" for name in ALLOWED_NORMS))
 
 
 class ReductionConfig:
@@ -84,6 +86,12 @@ class ReductionConfig:
         groups: dict[str, list[str]] = {}
         for name in filter(None, map(str.strip, text.split(","))):
             base = name.removeprefix(_ABS_PREFIX)
+            if base not in _NAMES_IN_TEXT:
+                hint = f" Write it {name}{_NORM_SUFFIX}." if base in ALLOWED_NORMS else ""
+                raise SMDebugValueError(
+                    f"reductions holds {name!r}, which is none of {', '.join(_NAMES_IN_TEXT)}, nor one of these with "
+                    f"the prefix {_ABS_PREFIX}.{hint}"
+                )
             kind = "norms" if base.endswith(_NORM_SUFFIX) else "reductions"
             parameter = kind if base == name else f"{_ABS_PREFIX}{kind}"
             groups.setdefault(parameter, []).append(base.removesuffix(_NORM_SUFFIX))
@@ -123,6 +131,5 @@ def _allowed(names: Iterable[str] | None, allowed: list[str], parameter: str) ->
     found = list(names or ())
     for name in found:
         if name not in allowed:
-            hint = f" In text write it {name}{_NORM_SUFFIX}." if name in ALLOWED_NORMS else ""
-            raise SMDebugValueError(f"{parameter} holds {name!r}, which is none of {', '.join(allowed)}.{hint}")
+            raise SMDebugValueError(f"{parameter} holds {name!r}, which is none of {', '.join(allowed)}.")
     return found

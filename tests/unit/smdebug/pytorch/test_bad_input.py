@@ -100,7 +100,9 @@ def test_known_keys_are_not_remarked_upon(from_config: Any, said: pytest.LogCapt
         ({"save_steps": "1,x"}, "save_steps: 'x' is not a whole number"),
         ({"save_steps": ["1"]}, "must be a list of integers"),
         ({"reductions": "median"}, "'median', which is none of min, max"),
-        ({"reductions": "l1"}, "In text write it l1_norm"),
+        ({"reductions": "median"}, "prod, l1_norm, l2_norm, nor one of these with the prefix abs_."),
+        ({"reductions": "l1"}, "Write it l1_norm"),
+        ({"reductions": "min,abs_l2"}, "holds 'abs_l2', which"),
         ({"reductions": ["min"]}, "reductions is a text"),
         ({"reductions": "min", "save_shape": "true"}, "save_shape must be True or False"),
         ({"save_all": "maybe"}, "save_all: 'maybe' is neither true nor false"),
@@ -113,6 +115,12 @@ def test_bad_values_are_refused_by_name(parameters: Any, text: str, from_config:
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - the text is compared below
         from_config(parameters)
     assert text in str(raised.value)
+
+
+@pytest.mark.parametrize("parameters", [{"save_interval": "x"}, {"reductions": "median"}, {"save_histogram": "maybe"}])
+def test_bad_values_of_a_collection_are_refused_by_its_name(parameters: Any, from_config: Any) -> None:
+    with pytest.raises(ValueError, match=f"^CollectionParameters of losses: {next(iter(parameters))}"):
+        from_config({}, [{"CollectionName": "losses", "CollectionParameters": parameters}])
 
 
 @pytest.mark.parametrize("collections", ["x", [1], [{"CollectionName": 3}], [{}]])
