@@ -142,16 +142,26 @@ def _reduce_to(points: int, steps: Sequence[int], numbers: NDArray[np.float64]) 
     finite = np.isfinite(numbers)
     not_finite = [[steps[at], _name_number(numbers[at])] for at in np.flatnonzero(~finite)[:_SHOWN]]
     parts = [part for part in np.array_split(np.arange(len(steps)), min(points, len(steps)) or 1) if part.size]
-    lines: dict[str, list[float | None]] = {"min": [], "max": [], "mean": []}
-    for part in parts:
-        good = numbers[part][finite[part]]
-        for name, line in lines.items():
-            line.append(float(getattr(good, name)()) if good.size else None)
+    good = [numbers[part][finite[part]] for part in parts]
+    lines = {name: [_reduce(name, each) for each in good] for name in ("min", "max", "mean")}
     return {
         "steps": [steps[part[-1]] if part.size == 1 else steps[part[part.size // 2]] for part in parts],
         **lines,
         "notFinite": {"count": int((~finite).sum()), "first": not_finite},
     }
+
+
+def _reduce(name: str, finite: NDArray[np.float64]) -> float | None:
+    """Return minimum, maximum, mean or standard deviation (`name`) of finite numbers; None if there are none."""
+    if not finite.size:
+        return None
+    with np.errstate(over="ignore"):
+        found = float(getattr(finite, name)())
+    if math.isfinite(found):
+        return found
+    # The sum or the squares of very large numbers overflow, and JSON has no infinity.
+    largest = float(np.abs(finite).max())
+    return float(getattr(finite / largest, name)()) * largest
 
 
 def histogram(run: WatchedRun, arguments: Arguments) -> Answer:
@@ -186,7 +196,8 @@ def histogram(run: WatchedRun, arguments: Arguments) -> Answer:
         raise SMDebugValueError(text)
     if low == high:
         low, high = low - 0.5, high + 0.5
-    edges = np.linspace(low, high, bins + 1)
+    # Halved, because the range of two very large numbers overflows.
+    edges = 2 * np.linspace(low / 2, high / 2, bins + 1)
     rows, counts = [], []
     for each in saved:
         array = _read_array(run, each)
@@ -289,8 +300,7 @@ def values(run: WatchedRun, arguments: Arguments) -> Answer:
     if array.dtype.kind not in "biuf":
         return answer | {"texts": [str(each) for each in array.reshape(-1)[: _SHOWN * 4]]}
     finite = array[np.isfinite(array)].astype(np.float64)
-    for each in ("min", "max", "mean", "std"):
-        answer[each] = float(getattr(finite, each)()) if finite.size else None
+    answer |= {each: _reduce(each, finite) for each in ("min", "max", "mean", "std")}
     answer["notFinite"] = _count_not_finite(array)
     shown, index = _cut_plane(array, read_index(arguments))
     return answer | {"index": index, "plane": [[_to_json(number) for number in row] for row in shown.tolist()]}

@@ -53,6 +53,17 @@ def test_a_series_is_what_the_trial_says(trial: Trial) -> None:
     assert [line["notFinite"] for line in lines] == [{"count": 0, "first": []}, {"count": 1, "first": [[7, "NaN"]]}]
 
 
+def test_the_statistics_of_very_large_numbers_are_finite(tmp_path: Path) -> None:
+    large = np.array([1.5e308, 1.5e308, -1.5e308, 1.5e308])
+    trial = write_run(tmp_path, [{"large": large, "loss": np.float64(1.5e308)} for _ in range(4)])
+    found = ask(trial, "values", tensor="large")
+    assert (found["mean"], found["std"]) == pytest.approx((0.75e308, 1.5e308 * math.sqrt(0.75)))
+    (line,) = ask(trial, "series", tensors=["loss"], points="2")["series"]
+    assert line["mean"] == [1.5e308, 1.5e308]
+    shares = ask(trial, "histogram", tensor="large", scale="value", bins="2")["shares"]
+    assert shares[0] == [0.25, 0.75]
+
+
 def test_a_series_has_the_times_at_which_its_steps_were_saved(trial: Trial, tmp_path: Path) -> None:
     assert "timesMs" not in ask(trial, "series", tensors=["loss"])["series"][0]
     written = {path: path.stat().st_mtime for path in Path(trial.path).rglob("*.tfevents")}
