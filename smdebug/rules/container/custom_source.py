@@ -12,6 +12,7 @@ from typing import Any
 from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.parameters import boolean, convert_parameters, integer, number
 from smdebug.rules.rule import Rule
+from smdebug.storage.output import is_s3_path
 from smdebug.storage.s3 import S3Objects, build_s3_client
 
 _MODULE = "smdebug_custom_rule"
@@ -31,9 +32,13 @@ def download_source(source_s3_uri: str, folder: Path) -> list[Path]:
         The .py files, sorted.
 
     Raises:
-        SMDebugValueError: the location has no .py file, or an object's key leads outside the folder.
+        SMDebugValueError: the location is not on S3, has no .py file, or an object's key leads outside the folder.
         SMDebugError: S3 cannot be read.
     """
+    if not is_s3_path(source_s3_uri.strip()):
+        raise SMDebugValueError(
+            f"source_s3_uri is {source_s3_uri!r}: upload the rule's file, and give s3://bucket/prefix/file.py."
+        )
     client = build_s3_client()
     found: list[Path] = []
     for uri in re.split(r",\s*(?=s3://)", source_s3_uri.strip()):

@@ -53,9 +53,16 @@ class PreparedRule:
         return issubclass(self.rule_class, BuiltInRule) and self.rule_class.check_idle is not BuiltInRule.check_idle
 
     def build(self, trial: Trial) -> Rule:
-        """Return the rule for a run; raises whatever a custom rule's constructor raises."""
+        """Return the rule for a run.
+
+        Raises:
+            SMDebugValueError: a custom rule's constructor leaves out that of its base class.
+            Exception: whatever a custom rule's constructor raises.
+        """
         others = {"other_trials": self.other_trials} if self.other_trials else {}
         rule = self.rule_class(trial, **others, **self.arguments)
+        if not hasattr(rule, "watched_quantities"):
+            raise SMDebugValueError(f"{self.rule_class.__name__}.__init__ has to call super().__init__(base_trial).")
         rule.set_actions(self.actions)
         return rule
 
@@ -89,7 +96,12 @@ def prepare_rule(config: RuleConfig, custom: type | None) -> PreparedRule:
         SMDebugValueError: there is no such rule, it cannot use its parameters, or another trial is missing.
     """
     given = {name: text for name, text in config.parameters.items() if name != ACTIONS}
-    rule_class: type = find_built_in_rule(config.rule_to_invoke) if custom is None else custom
+    try:
+        rule_class: type = find_built_in_rule(config.rule_to_invoke) if custom is None else custom
+    except SMDebugValueError as error:
+        raise SMDebugValueError(
+            f"{error} For a rule of your own, source_s3_uri gives its file, and rule_to_invoke its class."
+        ) from error
     if not issubclass(rule_class, Rule):
         file = Path(inspect.getfile(rule_class)).name
         raise SMDebugValueError(f"{config.rule_to_invoke} in {file} is not a rule: derive it from smdebug.rules.Rule.")
