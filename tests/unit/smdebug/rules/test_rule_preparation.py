@@ -1,4 +1,4 @@
-"""Tests of rules of one's own that are configured or written wrongly: the error names what to change."""
+"""Tests of custom rules that are configured or written wrongly."""
 
 from pathlib import Path
 from typing import Any
