@@ -50,7 +50,7 @@ def read_profile(profiler: str, content: bytes) -> Call:
     """
     try:
         return read_cprofile(content) if profiler == "cprofile" else read_pyinstrument(content)
-    except (TypeError, KeyError, AttributeError, EOFError, RecursionError) as error:
+    except (TypeError, KeyError, AttributeError, EOFError, RecursionError, OverflowError) as error:
         raise ValueError(f"not a profile of {profiler}: {error!r}") from error
 
 

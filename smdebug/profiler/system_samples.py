@@ -67,7 +67,7 @@ def build_row(content: Any) -> Row:
         kind = (str(content["Type"]), str(content.get("Dimension") or ""))
         name, node = str(content.get("Name") or ""), str(content["NodeId"])
         time, value = float(content["Timestamp"]), float(content["Value"])
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"no system metric: {error!r}") from error
     if not (abs(time) < _LAST_S and math.isfinite(value)):
         raise ValueError("a system metric without a number")

@@ -90,10 +90,10 @@ class TraceParser:
     def parse_items(self, node: str, items: Iterable[Any], base_us: float = 0.0) -> Iterator[TraceEvent]:
         """Yield the events of a file's items, which are what its JSON has; see ``parse``."""
         phases: dict[Any, str] = {}
-        begun: dict[tuple[Any, Any], list[tuple[str, float, Mapping[str, Any]]]] = {}
+        begun: dict[tuple[Any, Any], list[tuple[str, float, dict[str, Any]]]] = {}
         for item in items:
             try:
-                kind, pid, args = item["ph"], item.get("pid"), item.get("args") or {}
+                kind, pid, args = item["ph"], item.get("pid"), dict(item.get("args") or {})
                 if kind == "M":
                     if item["name"] == "process_name":
                         base_us = float(args.get("start_time_since_epoch_in_micros", base_us))
@@ -113,7 +113,7 @@ class TraceParser:
                 elif kind == "X":
                     duration = max(_read_time(item["dur"]), 0) / 1e6
                     yield TraceEvent(node, phases.get(pid, ""), str(item["name"]), start / 1e6, duration, args, *where)
-            except (KeyError, TypeError, ValueError, AttributeError):
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
                 self.damaged += 1
 
     def _read_items(self, content: bytes) -> Iterator[Any]:

@@ -234,6 +234,7 @@ def test_a_flame_graph_of_pyinstrument(tmp_path: Path) -> None:
         ("pyinstrument", b"[]"),
         ("pyinstrument", b'{"root_frame": {"function": "f", "time": NaN}}'),
         ("pyinstrument", b'{"root_frame": {"function": "f", "time": 1, "children": 7}}'),
+        ("pyinstrument", b'{"root_frame": {"function": "f", "time": 1, "line_no": Infinity}}'),
         ("pyinstrument", b'{"root_frame": ' + b'{"children": [' * 100_000),
     ],
 )

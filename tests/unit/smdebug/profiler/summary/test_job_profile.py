@@ -57,6 +57,7 @@ def test_damaged_lines_are_counted_and_a_cut_one_is_waited_for(maker: ProfileMak
         json.dumps({"Type": "cpu"}),
         row.replace("2.0", "NaN"),
         row.replace("2.0", '"x"'),
+        row.replace("2.0", "1" + 400 * "0"),
     ]
     cut = row.replace("cpu0", "cpu1")
     with path.open("a") as file:
@@ -112,6 +113,9 @@ def test_begins_and_ends_are_put_together() -> None:
             {"ph": "E", "pid": 3, "ts": 6e6},
             {"ph": "i", "name": "mark", "pid": 3, "ts": 6e6},
             {"ph": "X", "name": "no time", "pid": 3},
+            {"ph": "X", "name": "no number", "pid": 3, "ts": 10**400, "dur": 1},
+            {"ph": "X", "name": "no members", "pid": 3, "ts": 6e6, "dur": 1, "args": ["step"]},
+            {"ph": "X", "name": "no members", "pid": 3, "ts": 6e6, "dur": 1, "args": 7},
             "nothing",
         ]
     ).encode()
@@ -119,6 +123,6 @@ def test_begins_and_ends_are_put_together() -> None:
         ("inner", 2.0, 1.0),
         ("outer", 1.0, 4.0),
     ]
-    assert parser.damaged == 2
+    assert parser.damaged == 5
     assert list(parser.parse("n", b"{}")) == []
-    assert parser.damaged == 3
+    assert parser.damaged == 6
