@@ -1,6 +1,7 @@
 """Base of the profiler rules: parameters, time windows and findings."""
 
 import json
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -172,10 +173,11 @@ class ProfilerRule:
     def pass_time(self, node: str, time: float) -> None:
         """Judge a node if its current interval has ended; call this before adding later data."""
         begin = self._scan_begins.setdefault(node, time)
-        passed = (time - begin) * 1e6 // self.values[SCAN.name]
-        if passed >= 1:
+        passed = (time - begin) * 1e6 / self.values[SCAN.name]
+        # Whole intervals also pass where the clock is set back by more than one.
+        if abs(passed) >= 1:
             self._end_scan(node, self._unjudged.get(node, begin))
-            self._scan_begins[node] = begin + passed * self.values[SCAN.name] / 1e6
+            self._scan_begins[node] = begin + math.floor(passed) * self.values[SCAN.name] / 1e6
         self._unjudged[node] = time
         self.data_points += 1
 

@@ -297,9 +297,17 @@ def test_a_clock_that_jumps_makes_no_firing_of_its_own() -> None:
     jumps = [*build_samples(150, cpu=[50.0], gpu=[90.0]), *build_samples(150, begin=10**7, cpu=[50.0], gpu=[90.0])]
     jumps += build_samples(150, cpu=[95.0], gpu=[5.0])
     rule = run("CPUBottleneck", jumps, patience=PATIENCE, threshold="40")
-    # Of what came after the clock was set back the end of the job is the first moment.
     assert rule.triggered == 1
     assert rule.data_points == 450
+
+
+def test_a_clock_set_back_delays_no_verdict() -> None:
+    rule = find_profiler_rule("CPUBottleneck")(patience=PATIENCE)
+    for sample in build_samples(150, begin=10_000, cpu=[50.0], gpu=[90.0]):
+        rule.add_sample(sample)
+    for sample in build_samples(150, begin=6_400, cpu=[95.0], gpu=[5.0]):
+        rule.add_sample(sample)
+    assert rule.triggered == 2
 
 
 def test_too_many_loader_processes_and_unknown_cores() -> None:
