@@ -45,7 +45,8 @@ class MemoryGrowth(SampleRule):
         self._last: dict[str, deque[float]] = {}
 
     def observe(self, sample: Sample) -> None:
-        (value,) = sample.get(MEMORY).values()
+        # A profile of another origin may name more than one kind of memory.
+        value = max(sample.get(MEMORY).values())
         first = self._first.setdefault(sample.node, [])
         last = self._last.setdefault(sample.node, deque(maxlen=self.values["window"]))
         (first if len(first) < self.values["window"] else last).append(value)

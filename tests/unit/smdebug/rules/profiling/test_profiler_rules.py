@@ -293,6 +293,11 @@ def test_nodes_are_judged_apart() -> None:
     assert {finding.node for finding in rule.findings} == {"algo-2"}
 
 
+def test_two_kinds_of_memory_are_judged_by_the_fuller_one() -> None:
+    samples = build_samples(400, memory=lambda at: [10.0, 20.0 + at / 10])
+    assert run("MemoryGrowth", samples).triggered
+
+
 def test_a_clock_that_jumps_makes_no_firing_of_its_own() -> None:
     jumps = [*build_samples(150, cpu=[50.0], gpu=[90.0]), *build_samples(150, begin=10**7, cpu=[50.0], gpu=[90.0])]
     jumps += build_samples(150, cpu=[95.0], gpu=[5.0])
