@@ -150,9 +150,15 @@ def convert_arguments(rule_class: type[Rule], given: Mapping[str, str]) -> dict[
 
 
 def list_arguments(rule_class: type[Rule]) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a rule's constructor by name, without the first one, which is the trial."""
-    _, _, *rest = inspect.signature(rule_class.__init__).parameters.items()
-    return dict(rest)
+    """Return the parameters of a rule's constructor by name, without the first one, which is the trial.
+
+    Raises:
+        SMDebugValueError: the constructor has no parameter for the trial.
+    """
+    _, *rest = inspect.signature(rule_class.__init__).parameters.items()
+    if not rest:
+        raise SMDebugValueError(f"{rule_class.__name__}.__init__ takes no trial: make base_trial its first argument.")
+    return dict(rest[1:])
 
 
 def _list_classes(path: Path) -> list[str]:

@@ -23,6 +23,16 @@ class Forgetful(Rule):
         return step > self.limit
 
 
+class Blind(Rule):
+    """A rule whose constructor takes no trial."""
+
+    def __init__(self) -> None:
+        self.limit = 1
+
+    def invoke_at_step(self, step: int) -> bool:
+        return step > self.limit
+
+
 def make_config(**parameters: Any) -> RuleConfig:
     return parse_rule_config(
         {
@@ -55,3 +65,8 @@ def test_a_constructor_that_leaves_out_its_base_is_named(tmp_path: Path) -> None
     prepared = prepare_rule(make_config(), Forgetful)
     with pytest.raises(SMDebugValueError, match=r"Forgetful\.__init__ has to call super\(\)\.__init__\(base_trial\)"):
         prepared.build(create_trial(str(tmp_path / "run")))
+
+
+def test_a_constructor_without_a_trial_is_named() -> None:
+    with pytest.raises(SMDebugValueError, match=r"Blind\.__init__ takes no trial: make base_trial its first argument"):
+        prepare_rule(make_config(), Blind)
