@@ -110,7 +110,9 @@ class LocalImages:
         self._in_place = in_place or ImagesInPlace()
         self._catalogue = catalogue
         self._resolved: dict[str, LocalImage] = {}
-        self._resolving = threading.Lock()
+        # Held while a name is resolved, which may take minutes: two jobs of one image pull it once.
+        self._resolving: dict[str, threading.Lock] = {}
+        self._writing_library = threading.Lock()
 
     def resolve(self, image: str, say: Callable[[str], None] = lambda _text: None) -> LocalImage:
         """Return the image for a requested name.
@@ -128,7 +130,7 @@ class LocalImages:
         known = self._find_known(image)
         if known is not None:
             return known
-        with self._resolving, translated(f"resolve image {image}"):
+        with self._resolving.setdefault(image, threading.Lock()), translated(f"resolve image {image}"):
             found = self._resolved.get(image) or self._look_up(image, say)
             self._resolved[image] = found
             return found
@@ -226,7 +228,9 @@ class LocalImages:
     def _look_up(self, image: str, say: Callable[[str], None]) -> LocalImage:
         parse_image_name(image)
         if (own := self._in_place.resolve(image)) is not None:
-            return LocalImage(own, self._find_or_pull(own.local), self._in_place.write_library())
+            inspected = self._find_or_pull(own.local)
+            with self._writing_library:  # the images share it
+                return LocalImage(own, inspected, self._in_place.write_library())
         resolved = ResolvedImage(requested=image, local=image)
         try:
             # An image with exactly this name was loaded on purpose, so it takes precedence.

@@ -1,6 +1,8 @@
 """Tests of cached images whose names mean others later, with a played engine."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,8 +25,17 @@ class Engine:
         self.ids: dict[str, str] = {}
         self.asked: list[str] = []
         self.away = False
+        self.pulls: list[str] = []
+        # An image that is pulled for as long as the test likes.
+        self.slow_begun, self.slow_ends = threading.Event(), threading.Event()
 
     def pull(self, repository: str, tag: str, *, stream: bool = False, decode: bool = False) -> Any:
+        self.pulls.append(repository)
+        if repository == "slow":
+            self.slow_begun.set()
+            assert self.slow_ends.wait(60)
+            self.ids["slow"] = "slow"
+            return iter(())
         error = f"{repository}:{tag}: no space left on device"
         lines = [{"status": "Pulling from library"}, {"error": error}]
         # Without these arguments the client returns what the engine sends as text.
@@ -83,6 +94,19 @@ def test_an_outage_leaves_it_to_the_start_to_say_so(engine: Engine, images: Loca
 def test_a_pull_that_fails_midway_is_reported_with_the_reason(images: LocalImages) -> None:
     with pytest.raises(ImageNotFoundError, match=r"cannot be pulled \(Cannot pull other:1: other:1: no space left on"):
         images.resolve("other:1")
+
+
+def test_an_image_is_found_while_another_is_pulled(engine: Engine, images: LocalImages) -> None:
+    engine.ids["my-train"] = "a"
+    with ThreadPoolExecutor(3) as pool:
+        try:
+            slow = [pool.submit(images.resolve, "slow") for _ in range(2)]
+            assert engine.slow_begun.wait(60)
+            assert pool.submit(images.resolve, "my-train").result(20).id == "a"
+        finally:
+            engine.slow_ends.set()
+        assert slow[0].result(60) is slow[1].result(60)
+    assert engine.pulls == ["slow"]
 
 
 def test_one_start_asks_once(engine: Engine, images: LocalImages, monkeypatch: pytest.MonkeyPatch) -> None:
