@@ -122,7 +122,7 @@ class Proxies:
             await _cancel(proxy)
 
     async def _end_all(self) -> None:
-        for proxy in self._proxies.values():
+        for proxy in list(self._proxies.values()):  # a removal may change them meanwhile
             await _cancel(proxy)
         for task in (passing := list(self._passing)):
             task.cancel()
