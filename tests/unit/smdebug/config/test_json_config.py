@@ -157,6 +157,13 @@ def test_other_flags_are_refused(value: Any) -> None:
         parse_bool(value, default=False)
 
 
+@pytest.mark.parametrize("parameters", [{"save_interval": "x"}, {"reductions": "median"}, {"save_histogram": "maybe"}])
+def test_a_bad_value_is_reported_with_its_collection(parameters: Any, make_hook: Callable[..., Any]) -> None:
+    entry = {"CollectionName": "losses", "CollectionParameters": parameters}
+    with pytest.raises(ValueError, match=f"^CollectionParameters of losses: {next(iter(parameters))}"):
+        make_hook({"LocalPath": "<TMP>/run", "CollectionConfigurations": [entry]})
+
+
 def test_switches() -> None:
     assert parse_switch(" On ")
     assert not parse_switch("0")

@@ -117,12 +117,6 @@ def test_bad_values_are_refused_by_name(parameters: Any, text: str, from_config:
     assert text in str(raised.value)
 
 
-@pytest.mark.parametrize("parameters", [{"save_interval": "x"}, {"reductions": "median"}, {"save_histogram": "maybe"}])
-def test_bad_values_of_a_collection_are_refused_by_its_name(parameters: Any, from_config: Any) -> None:
-    with pytest.raises(ValueError, match=f"^CollectionParameters of losses: {next(iter(parameters))}"):
-        from_config({}, [{"CollectionName": "losses", "CollectionParameters": parameters}])
-
-
 @pytest.mark.parametrize("collections", ["x", [1], [{"CollectionName": 3}], [{}]])
 def test_bad_collections_are_refused(collections: Any, from_config: Any) -> None:
     with pytest.raises(SMDebugValueError, match="CollectionConfigurations"):
