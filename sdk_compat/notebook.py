@@ -66,6 +66,8 @@ class TrainingJob:
         """
         self._endpoint_url = _find_endpoint(endpoint_url)
         name = _read_name(job)
+        if not name:
+            raise LookupError("Which training job? Give its name; TrainingJobs() shows the latest ones.")
         matches = _ask(self._endpoint_url, "job-names", text=name)
         meant, count = matches["jobs"], int(matches["count"])
         if not count:
@@ -249,7 +251,10 @@ def _read_name(job: Any) -> str:
 def _find_endpoint(endpoint_url: str | None) -> str:
     found = endpoint_url or os.environ.get("AWS_ENDPOINT_URL")
     if not found:
-        raise ConnectionError('No emulator is named: give endpoint_url, or eval "$(smdebug-emulator env)" before.')
+        raise ConnectionError(
+            "No emulator is named: in a notebook, %load_ext smdebug_emulator names one; elsewhere, give endpoint_url, "
+            'or eval "$(smdebug-emulator env)" before.'
+        )
     return found.rstrip("/")
 
 

@@ -84,8 +84,10 @@ def test_what_is_missing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         TrainingJob("digits")
     with pytest.raises(LookupError, match="has no training job yet"):
         TrainingJob(SimpleNamespace(latest_training_job=None))
+    with pytest.raises(LookupError, match=r"Give its name; TrainingJobs\(\) shows"):
+        TrainingJob("")
     monkeypatch.delenv("AWS_ENDPOINT_URL")
-    with pytest.raises(ConnectionError, match="smdebug-emulator env"):
+    with pytest.raises(ConnectionError, match=r"%load_ext smdebug_emulator names one; .*smdebug-emulator env"):
         TrainingJobs()
 
 
