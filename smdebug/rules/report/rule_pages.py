@@ -51,9 +51,14 @@ Derive a class from `smdebug.rules.Rule`:
             self.limit = limit
 
         def invoke_at_step(self, step):
-            loss = self.base_trial.tensor("loss").value(step).item()
-            self.watch("loss", step, loss, self.limit)  # for report.json and plot.svg
-            return loss > self.limit
+            highest = 0.0
+            for name in self.base_trial.tensor_names(step=step, collection="losses"):
+                highest = max(highest, self.base_trial.tensor(name).value(step).item())
+            self.watch("loss", step, highest, self.limit)  # for report.json and plot.svg
+            return highest > self.limit
+
+Tensors have other names in other scripts; a loss of PyTorch may be `CrossEntropyLoss_output_0`. The command
+`smdebug-emulator tensors JOB` lists those of a job. A rule passes over the steps that lack a tensor for which it asks.
 
 In the rule configuration, use the image `sagemaker-debugger-rule-evaluator`. In RuleParameters, `source_s3_uri` is a
 .py file, several files separated by commas, or a prefix, and `rule_to_invoke` is the name of the class. Every other
