@@ -88,10 +88,7 @@ def _build_trust(endpoint_url: str, environment: Mapping[str, str]) -> dict[str,
     return {CA_VARIABLE: bundle, "NODE_EXTRA_CA_CERTS": bundle}
 
 
-def build_rule_set(service: str, endpoint_url: str) -> dict[str, Any]:
-    """Build the endpoint rule set of a service: botocore's rule set with its rules replaced."""
-    from botocore.loaders import Loader  # slow to import, and needed only once for an endpoint
-
+def _build_rules(endpoint_url: str) -> list[dict[str, Any]]:
     endpoint_is_set = {"fn": "isSet", "argv": [{"ref": "Endpoint"}]}
     emulator = {"url": endpoint_url, "properties": {}, "headers": {}}
     rules: list[dict[str, Any]] = [
@@ -109,15 +106,30 @@ def build_rule_set(service: str, endpoint_url: str) -> dict[str, Any]:
     as_named = {"url": {"ref": "Endpoint"}, "properties": {}, "headers": {}}
     rules.append({"conditions": [endpoint_is_set], "endpoint": as_named, "type": "endpoint"})
     rules.append({"conditions": [], "endpoint": emulator, "type": "endpoint"})
-    return {**Loader().load_service_model(service, _RULE_SET), "rules": rules}
+    return rules
 
 
 def write_rule_sets(models: Path, endpoint_url: str) -> None:
-    """Write the rule sets to the paths from which botocore loads them if ``models`` is in AWS_DATA_PATH."""
+    """Write the rule sets to the paths from which botocore loads them if ``models`` is in AWS_DATA_PATH.
+
+    They are botocore's with other rules. Files that have these rules already are kept.
+    """
+    rules = _build_rules(endpoint_url)
     for service, version in EXPLICIT_ENDPOINTS.items():
         path = models / service / version / f"{_RULE_SET}.json"
-        if not path.exists():  # an existing file is for the same endpoint: each endpoint has its own folder
-            write_whole(path, json.dumps(build_rule_set(service, endpoint_url), indent=1))
+        if _read_rules(path) != rules:  # or they are another version's
+            from botocore.loaders import Loader  # slow to import, and needed only once for an endpoint
+
+            rule_set = {**Loader().load_service_model(service, _RULE_SET), "rules": rules}
+            write_whole(path, json.dumps(rule_set, indent=1))
+
+
+def _read_rules(path: Path) -> Any:
+    """Read the rules of a rule set that was written before; None if there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["rules"]
+    except FileNotFoundError:
+        return None
 
 
 class EmulatorAnswerError(Exception):

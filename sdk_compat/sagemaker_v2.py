@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sdk_compat.aws_variables import check_emulator
+from sdk_compat.aws_variables import check_emulator, write_whole
 
 
 def build_config() -> dict[str, Any]:
@@ -18,9 +18,8 @@ def write_config(path: Path) -> dict[str, str]:
     They also turn off the role validation of version 3, which checks a role's permissions in IAM before using it. The
     emulator does not require that a role exists.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     # JSON is valid YAML, so no YAML library is needed.
-    path.write_text(json.dumps(build_config(), indent=2), encoding="utf-8")
+    write_whole(path, json.dumps(build_config(), indent=2))
     return {"SAGEMAKER_USER_CONFIG_OVERRIDE": str(path), "SAGEMAKER_VALIDATE_ROLE": "false"}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from botocore.session import Session as BotocoreSession
 
+from sdk_compat import aws_variables, sagemaker_v2
 from sdk_compat.__main__ import main
 from sdk_compat.aws_variables import CREDENTIALS, EmulatorAnswerError, assume_role
 from sdk_compat.environment import (
@@ -63,6 +64,28 @@ def test_preparing_again_adds_nothing(tmp_path: Path) -> None:
     files = sorted(tmp_path.rglob("*"))
     assert prepare_environment(URL, first, folder=tmp_path) == first
     assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_preparing_again_replaces_the_rules_of_an_earlier_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(aws_variables, "_AWS_SUFFIXES", (".amazonaws.com",))
+        prepare_environment(URL, {}, folder=tmp_path)
+    (path,) = (tmp_path / "models" / "sqs").rglob("*.json")
+    kept = len(json.loads(path.read_text())["rules"])
+    prepare_environment(URL, {}, folder=tmp_path)
+    assert len(json.loads(path.read_text())["rules"]) == kept + len(aws_variables._AWS_SUFFIXES) - 1
+
+
+def test_the_sdks_configuration_is_never_read_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "config.yaml"
+    sagemaker_v2.write_config(path)
+    with path.open() as reader:
+        monkeypatch.setattr(sagemaker_v2, "build_config", lambda: {"SchemaVersion": "2.0"})
+        sagemaker_v2.write_config(path)
+        assert json.load(reader)["SchemaVersion"] == "1.0", "a program that has opened it reads what it was"
+    assert json.loads(path.read_text())["SchemaVersion"] == "2.0"
 
 
 def test_a_commands_own_hooks_come_first_and_once(tmp_path: Path) -> None:
