@@ -38,7 +38,7 @@ class ClassImbalance(BuiltInRule):
       threshold_misprediction.
 
     Both count all labels that were saved so far in the step's mode, over all workers, except -100, which PyTorch's
-    losses ignore.
+    losses ignore. The misprediction counts only samples whose prediction was saved.
 
     Labels are whole numbers or one-hot rows. Predictions are one score per class, of which the highest counts, or class
     numbers, or probabilities of class 1; argmax True says that they are scores where their shape does not show it. The
@@ -80,20 +80,21 @@ class ClassImbalance(BuiltInRule):
 
     def _prepare(self) -> None:
         self._labels: dict[ModeKeys | None, dict[int, int]] = {}
+        self._predicted: dict[ModeKeys | None, dict[int, int]] = {}
         self._wrong: dict[ModeKeys | None, dict[int, int]] = {}
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether the labels up to this global step are imbalanced or mispredicted."""
         mode = self.base_trial.mode(step)
-        counts, wrong = self._labels.setdefault(mode, {}), self._wrong.setdefault(mode, {})
+        counts = self._labels.setdefault(mode, {})
         names = self._names("labels_regex", step)
         partners = self._names("predictions_regex", step)
         for at, name in enumerate(names):
-            self._count(name, partners[at] if at < len(partners) else None, step, counts, wrong)
+            self._count(name, partners[at] if at < len(partners) else None, step, mode)
         total = sum(counts.values())
         if not names or total < self.values["samples"]:
             return False
-        return self._judge(names[0], step, counts, wrong)
+        return self._judge(names[0], step, mode)
 
     def _names(self, parameter: str, step: int) -> list[str]:
         names = self.tensors.choose(step, (), self.values[parameter])
@@ -101,7 +102,8 @@ class ClassImbalance(BuiltInRule):
             names = self.tensors.choose(step, (), [_LOSS_INPUTS[parameter]])
         return names
 
-    def _count(self, name: str, partner: str | None, step: int, counts: dict[int, int], wrong: dict[int, int]) -> None:
+    def _count(self, name: str, partner: str | None, step: int, mode: ModeKeys | None) -> None:
+        wrong, of_class = self._wrong.setdefault(mode, {}), self._predicted.setdefault(mode, {})
         predictions = {place.worker: place for place in self.tensors.saved([partner] if partner else [], step)}
         for place in self.tensors.saved([name], step):
             values = self.tensors.read(place)
@@ -110,18 +112,21 @@ class ClassImbalance(BuiltInRule):
                 continue
             self.inspected += 1
             is_counted = labels != IGNORED
-            _add(counts, labels[is_counted])
+            _add(self._labels[mode], labels[is_counted])
             other = predictions.get(place.worker)
             saved = None if other is None else self.tensors.read(other)
             scores = None if saved is None or values is None else order_scores(saved, values)
             predicted = None if scores is None else to_predicted(scores, labels, argmax=self.values["argmax"])
             if predicted is not None:
+                _add(of_class, labels[is_counted])
                 _add(wrong, labels[is_counted & (predicted != labels)])
 
-    def _judge(self, name: str, step: int, counts: dict[int, int], wrong: dict[int, int]) -> bool:
+    def _judge(self, name: str, step: int, mode: ModeKeys | None) -> bool:
+        counts, predicted, wrong = self._labels[mode], self._predicted[mode], self._wrong[mode]
         imbalance = compute_imbalance(counts)
-        worst = max(counts, key=lambda each: wrong.get(each, 0) / counts[each])
-        fraction = wrong.get(worst, 0) / counts[worst]
+        shares = {each: wrong.get(each, 0) / count for each, count in predicted.items()}
+        worst = max(shares, key=shares.__getitem__, default=0)
+        fraction = shares.get(worst, 0.0)
         most, least = max(counts, key=lambda each: counts[each]), min(counts, key=lambda each: counts[each])
         imbalances = Limit("labels of the most / of the least frequent class", self.values["threshold_imbalance"])
         mispredictions = Limit("largest mispredicted share of a class", self.values["threshold_misprediction"])
@@ -135,7 +140,7 @@ class ClassImbalance(BuiltInRule):
             return self.find(name, step, imbalance, imbalances.threshold, text)
         if mispredictions.is_passed_by(fraction):
             text = (
-                f"the mispredicted share of the {count_noun(counts[worst], 'sample')} of class {worst} is "
+                f"the mispredicted share of the {count_noun(predicted[worst], 'sample')} of class {worst} is "
                 f"{fraction:.4g}, above threshold_misprediction {mispredictions.threshold:g}"
             )
             return self.find(name, step, fraction, mispredictions.threshold, text)

@@ -117,6 +117,16 @@ def test_misprediction(tmp_path: Path, names: tuple[str, str], wrong: int, fires
         assert "samples of class 0" in str(get_finding(rule))
 
 
+@pytest.mark.parametrize("rest", [{}, {"predictions": np.full(500, np.nan)}], ids=["not saved", "NaN"])
+def test_samples_without_a_prediction_are_not_right(tmp_path: Path, rest: dict[str, Any]) -> None:
+    labels = make_labels(250, 250)
+    wrong = {"labels": labels, "predictions": make_scores(1 - labels, 2)}
+    rule = ClassImbalance(write_run(tmp_path, [{"labels": labels, **rest}, wrong]))
+    assert find_firing(rule) == [1]
+    assert get_finding(rule).value == 1.0
+    assert "share of the 250 samples of class 0 is 1," in get_finding(rule).text
+
+
 def test_labels_are_counted_over_steps_of_one_mode(tmp_path: Path) -> None:
     steps: list[dict[str, Any]] = [{"labels": make_labels(100, 5)}] * 8
     trial = write_run(tmp_path, steps, [TRAIN, EVAL] * 4)
