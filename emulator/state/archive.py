@@ -13,7 +13,8 @@ import uuid
 from contextlib import closing, suppress
 from pathlib import Path
 
-from emulator.exceptions import ValidationException
+from emulator.exceptions import AwsError, ValidationException
+from emulator.state.disk import is_disk_full
 
 _FORMAT = {"format": "smdebug-emulator state", "version": 1}
 _DESCRIPTION = "state.json"
@@ -65,6 +66,7 @@ def stage_archive(source: Path, state_dir: Path) -> str:
 
     Raises:
         ValidationException: ``source`` is not a state archive, or cannot be unpacked; no files are left behind.
+        AwsError: the disk is full; no files are left behind.
     """
     staged = state_dir / _STAGED
     partial = staged.with_suffix(".partial")
@@ -76,8 +78,15 @@ def stage_archive(source: Path, state_dir: Path) -> str:
         (partial / _LAST).write_text(name)
         shutil.rmtree(staged, ignore_errors=True)
         partial.rename(staged)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
+        if is_disk_full(error):
+            raise AwsError(
+                f"There is no space in {state_dir} for the archive's content beside the present state: free some space "
+                "there, and import it again.",
+                code="InsufficientStorage",
+                status=507,
+            ) from error
         raise
     return name
 
@@ -94,6 +103,8 @@ def _unpack(source: Path, folder: Path) -> None:
             archive.extractall(folder, filter="data")
         described = json.loads((folder / _DESCRIPTION).read_text())
     except (tarfile.TarError, OSError, ValueError) as error:
+        if is_disk_full(error):
+            raise
         raise ValidationException(
             f"This is not an archive of an emulator's state ({error}): give a file that smdebug-emulator state "
             "export wrote."

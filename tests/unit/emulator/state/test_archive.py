@@ -1,12 +1,14 @@
 """Tests of archives of a state that are not what an export wrote."""
 
+import errno
 import io
+import os
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from emulator.exceptions import ValidationException
+from emulator.exceptions import AwsError, ValidationException
 from emulator.state.archive import apply_staged, stage_archive, write_archive
 
 
@@ -49,4 +51,17 @@ def test_an_archive_brings_nothing_but_a_state(exported: Path, state_dir: Path, 
         archive.addfile(member, io.BytesIO(b"{}"))
     with pytest.raises(ValidationException, match=r"This archive has .*, which is no part of a state"):
         stage_archive(exported, state_dir)
+    assert [path.name for path in state_dir.iterdir()] == ["s3"]
+
+
+def test_a_full_disk_is_not_taken_for_a_damaged_archive(
+    exported: Path, state_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tarfile.TarFile, "makefile", fill)
+    with pytest.raises(AwsError, match=f"no space in {state_dir} .* free some space") as refused:
+        stage_archive(exported, state_dir)
+    assert refused.value.status == 507
     assert [path.name for path in state_dir.iterdir()] == ["s3"]
