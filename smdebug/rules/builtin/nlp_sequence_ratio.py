@@ -62,6 +62,8 @@ class NLPSequenceRatio(BuiltInRule):
                 f"there are {len(tokens)} token_values and {len(limits)} token_thresholds_percent: "
                 "give one threshold per token."
             )
+        if len(set(tokens)) < len(tokens):
+            raise self.refuse("a token of token_values is there twice: give each token once.")
         self._limits = {
             token: Limit(f"tokens that are {token:g} (%)", limit) for token, limit in zip(tokens, limits, strict=True)
         }

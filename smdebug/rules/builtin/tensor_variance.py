@@ -49,6 +49,8 @@ class TensorVariance(BuiltInRule):
     def _prepare(self) -> None:
         self.require_choice()
         highest, lowest = self.values["max_threshold"], self.values["min_threshold"]
+        if highest is not None and lowest is not None and lowest > highest:
+            raise self.refuse(f"min_threshold {lowest:g} is above max_threshold {highest:g}.")
         self._limits = [] if lowest is None else [Limit("smallest variance", lowest, "below")]
         if highest is not None or lowest is None:
             # No variance is above infinity: without a threshold they are shown only.

@@ -74,9 +74,12 @@ class WeightUpdateRatio(BuiltInRule):
     )
 
     def _prepare(self) -> None:
+        large, small = self.values["large_threshold"], self.values["small_threshold"]
+        if small > large:
+            raise self.refuse(f"small_threshold {small:g} is above large_threshold {large:g}.")
         self._limits = (
-            Limit("largest mean update / mean weight", self.values["large_threshold"]),
-            Limit("smallest mean update / mean weight", self.values["small_threshold"], "below"),
+            Limit("largest mean update / mean weight", large),
+            Limit("smallest mean update / mean weight", small, "below"),
         )
 
     def invoke_at_step(self, step: int) -> bool:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
+from smdebug.exceptions import SMDebugValueError
 from smdebug.profiler.system_samples import CPU, Sample
 from smdebug.profiler.trace_events import DATA_LOADING, DATA_WORKER, TraceEvent
 from smdebug.rules.parameters import number
@@ -50,6 +51,9 @@ class Dataloader(ProfilerRule):
     )
 
     def _prepare(self) -> None:
+        low, high = self.values["min_threshold"], self.values["max_threshold"]
+        if low > high:
+            raise SMDebugValueError(f"Rule {self.name}: min_threshold {low:g} is above max_threshold {high:g}.")
         self._cores: dict[str, int] = {}
         self._processes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self._spans: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)

@@ -12,6 +12,7 @@ from smdebug.exceptions import SMDebugValueError
 from smdebug.rules.builtin import find_built_in_rule, list_names
 from smdebug.rules.parameters import convert_parameters
 from smdebug.rules.report.rule_pages import build_page, format_default
+from tests.unit.smdebug.rules.builtin.judging import write_run
 
 # Parameters and defaults as AWS documents them; "*" stands for collection_names and tensor_regex without a default.
 DOCUMENTED: dict[str, dict[str, str | None]] = {
@@ -148,6 +149,22 @@ def test_unknown_and_impossible_parameters_are_refused(name: str) -> None:
         if parameter.expected.startswith(("a number", "a whole number", "numbers", "True or False", "one of")):
             with pytest.raises(SMDebugValueError, match=f"{parameter.name} is 'x', expected {parameter.expected}"):
                 convert_parameters(name, rule.parameters, {parameter.name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("TensorVariance", {"min_threshold": "2", "max_threshold": "1"}, "min_threshold 2 is above max_threshold 1"),
+        ("WeightUpdateRatio", {"small_threshold": "11"}, "small_threshold 11 is above large_threshold 10"),
+        ("NLPSequenceRatio", {"token_values": "0,0", "token_thresholds_percent": "10,90"}, "give each token once"),
+    ],
+)
+def test_parameters_that_contradict_each_other_are_refused(
+    tmp_path: Path, name: str, given: dict[str, str], said: str
+) -> None:
+    choice = {"tensor_regex": "."} if name == "TensorVariance" else {}
+    with pytest.raises(SMDebugValueError, match=f"Rule {name}: .*{said}"):
+        find_built_in_rule(name)(write_run(tmp_path, [{"t": 1.0}]), **choice, **given)
 
 
 def read_sdk_configs() -> dict[str, dict[str, Any]]:

@@ -409,6 +409,8 @@ def test_unknown_rules_and_parameters_are_refused_in_words() -> None:
         find_profiler_rule("CPUBottleneck")(threshold="101")
     with pytest.raises(SMDebugValueError, match="there is no parameter 'treshold'"):
         find_profiler_rule("CPUBottleneck")(treshold="10")
+    with pytest.raises(SMDebugValueError, match="Rule Dataloader: min_threshold 300 is above max_threshold 200"):
+        find_profiler_rule("Dataloader")(min_threshold="300")
 
 
 @pytest.mark.parametrize("name", list_profiler_rules())
