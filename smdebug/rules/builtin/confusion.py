@@ -25,6 +25,21 @@ def compute_shares(matrix: NDArray[np.int64]) -> NDArray[np.float64]:
     return matrix / np.where(totals == 0, np.nan, totals)
 
 
+def count_known(
+    labels: NDArray[np.int64], predicted: NDArray[np.int64], category_no: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the classes that occur, and their confusion matrix; a matrix of all might be too large.
+
+    >>> classes, matrix = count_known(np.array([7, 50_000, 7]), np.array([7, 50_000, 50_000]), None)
+    >>> classes.tolist(), matrix.tolist()
+    ([7, 50000], [[1, 1], [0, 1]])
+    """
+    pairs = np.stack([labels, predicted])
+    known = ((pairs >= 0) & (pairs < (np.inf if category_no is None else category_no))).all(axis=0)
+    classes, places = np.unique(pairs[:, known], return_inverse=True)
+    return classes, count_pairs(*places.reshape(2, -1))
+
+
 class Confusion(BuiltInRule):
     """Fires at a step where too few predictions of a class are right, or too many belong to one wrong label.
 
@@ -78,8 +93,8 @@ class Confusion(BuiltInRule):
             return False
         workers = {place.worker for place in labels}
         pairs = [pair for worker in sorted(workers) for pair in zip(*_of(worker, labels, predictions), strict=False)]
-        matrix = self._add_up(pairs)
-        return self.inspect([labels[0]], lambda place: None if matrix is None else self._judge(place, matrix))
+        found = self._add_up(pairs)
+        return self.inspect([labels[0]], lambda place: None if found is None else self._judge(place, *found))
 
     def _choose(self, what: str, step: int) -> list[WorkerTensor]:
         name: str = self.values[what]
@@ -95,14 +110,16 @@ class Confusion(BuiltInRule):
         predicted = None if classes is None or scores is None else to_predicted(scores, classes)
         return None if classes is None or predicted is None else (classes, predicted)
 
-    def _add_up(self, pairs: list[tuple[WorkerTensor, WorkerTensor]]) -> NDArray[np.int64] | None:
+    def _add_up(
+        self, pairs: list[tuple[WorkerTensor, WorkerTensor]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         found = [found for one, other in pairs if (found := self._pair(one, other)) is not None]
         if not found:
             return None
         labels, predicted = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return count_pairs(labels, predicted, self.values["category_no"])
+        return count_known(labels, predicted, self.values["category_no"])
 
-    def _judge(self, place: WorkerTensor, matrix: NDArray[np.int64]) -> bool:
+    def _judge(self, place: WorkerTensor, classes: NDArray[np.int64], matrix: NDArray[np.int64]) -> bool:
         shares = compute_shares(matrix)
         right = Limit("smallest share of right predictions of a class", self.values["min_diag"], "below")
         wrong = Limit("largest share of one wrong label", self.values["max_off_diag"])
@@ -113,11 +130,12 @@ class Confusion(BuiltInRule):
         for column in columns:
             self.watch_limit(right, place.step, float(shares[column, column]), place.name, place.worker)
             self.watch_limit(wrong, place.step, float(others[:, column].max()), place.name, place.worker)
-        return bool(columns) and self._judge_worst(place, columns, shares, others, right, wrong)
+        return bool(columns) and self._judge_worst(place, classes, columns, shares, others, right, wrong)
 
     def _judge_worst(
         self,
         place: WorkerTensor,
+        classes: NDArray[np.int64],
         columns: list[int],
         shares: NDArray[np.float64],
         others: NDArray[np.float64],
@@ -128,13 +146,16 @@ class Confusion(BuiltInRule):
         least = min(columns, key=lambda column: float(shares[column, column]))
         share, limit = float(shares[least, least]), right.threshold
         if right.is_passed_by(share):
-            sentence = f"{share:.4g} of the predictions of class {least} are right, less than min_diag {limit:g}"
+            sentence = (
+                f"{share:.4g} of the predictions of class {classes[least]} are right, less than min_diag {limit:g}"
+            )
             return self.find(place.name, place.step, share, limit, sentence)
         most = max(columns, key=lambda column: float(others[:, column].max()))
-        highest, label, limit = float(others[:, most].max()), int(others[:, most].argmax()), wrong.threshold
+        highest, label, limit = float(others[:, most].max()), classes[others[:, most].argmax()], wrong.threshold
         if wrong.is_passed_by(highest):
             sentence = (
-                f"{highest:.4g} of the predictions of class {most} have label {label}, more than max_off_diag {limit:g}"
+                f"{highest:.4g} of the predictions of class {classes[most]} have label {label}, more than "
+                f"max_off_diag {limit:g}"
             )
             return self.find(place.name, place.step, highest, limit, sentence)
         return False

@@ -197,6 +197,17 @@ def test_confusion_names_the_class_that_its_plot_shows(tmp_path: Path) -> None:
     assert get_finding(rule).value == pytest.approx(30 / 70)
 
 
+def test_confusion_of_many_classes_takes_the_memory_of_those_that_occur(tmp_path: Path) -> None:
+    labels = np.repeat([3, 7, 10**6], 40)
+    predicted = labels.copy()
+    predicted[40:70] = 10**6
+    trial = write_run(tmp_path, [{"labels": labels, "predictions": predicted}])
+    rule = Confusion(trial, min_diag="0")
+    assert find_firing(rule) == [0]
+    assert "of class 1000000 have label 7" in get_finding(rule).text
+    assert find_firing(Confusion(trial, category_no="1000000", min_diag="1", max_off_diag="0")) == []
+
+
 def test_confusion_by_names_collections_and_steps(tmp_path: Path) -> None:
     step = {"y": make_labels(5, 5), "p": make_labels(5, 5)[::-1]}
     trial = write_run(tmp_path, [step] * 3, collections={"labels": {"y"}, "predictions": {"p"}})
