@@ -11,6 +11,7 @@ import time
 from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from threading import Condition, Event, Lock
 
 from container_runtime.machine import count_memory_bytes
@@ -54,8 +55,10 @@ class Admission:
         with self._lock:
             self._running[arn] = hosts
 
-    def wait(self, arn: str, creation_ms: int, hosts: int, stop: Event, tell: Callable[[str], None]) -> None:
-        """Wait until a job may run, or is asked to stop.
+    def wait(
+        self, arn: str, creation_ms: int, hosts: int, stop: Event, tell: Callable[[str], None], seconds: float = inf
+    ) -> bool:
+        """Wait until a job may run, is asked to stop, or has waited long enough; return whether it may run.
 
         Args:
             arn: The job's ARN.
@@ -63,13 +66,17 @@ class Admission:
             hosts: Number of slots that the job takes. A job that takes more than the limit runs alone.
             stop: Set once the job is asked to stop.
             tell: Called once with the reason if the job waits for more than half a second.
+            seconds: How long the job waits at most.
         """
+        deadline = time.monotonic() + seconds
         waiting = _Waiting(creation_ms, arn, hosts, Condition(self._lock))
         told, tell_at = False, time.monotonic() + _TELL_SECONDS
         with self._lock:
             insort(self._waiting, waiting)
             try:
                 while (reason := self._find_reason(waiting)) is not None and not stop.is_set():
+                    if time.monotonic() >= deadline:
+                        break
                     if not told and time.monotonic() >= tell_at:
                         told = True
                         self._lock.release()
@@ -81,6 +88,7 @@ class Admission:
                     waiting.turn.wait(_POLL_SECONDS)
                 if reason is None:
                     self._running[arn] = hosts
+                return reason is None
             finally:
                 self._waiting.remove(waiting)
                 self._wake_first()

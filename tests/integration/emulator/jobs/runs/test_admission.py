@@ -31,3 +31,16 @@ def test_jobs_wait_for_a_place_in_their_order(tmp_path: Path) -> None:
         stages = [each["Status"] for each in done["SecondaryStatusTransitions"]]
         assert stages == ["Starting", "Pending", "Starting", "Downloading", "Training", "Uploading", "Completed"]
         assert harness.wait("one")["TrainingJobStatus"] == "Stopped"
+
+
+def test_a_spot_job_waits_for_a_place_no_longer_than_it_may(tmp_path: Path) -> None:
+    with open_job_harness(tmp_path, max_jobs=1) as harness:
+        harness.jobs.training.create(REGION, harness.request(TrainingJobName="one", script="time.sleep(600)"))
+        harness.wait_for_stage("Training", "one")
+        limits = {"MaxRuntimeInSeconds": 2, "MaxWaitTimeInSeconds": 2}
+        spot = harness.request(TrainingJobName="two", EnableManagedSpotTraining=True, StoppingCondition=limits)
+        harness.jobs.training.create(REGION, spot)
+        done = harness.wait("two")
+        stages = [each["Status"] for each in done["SecondaryStatusTransitions"]]
+        assert stages == ["Starting", "Pending", "Stopping", "MaxWaitTimeExceeded"]
+        assert harness.describe("one")["TrainingJobStatus"] == "InProgress"
