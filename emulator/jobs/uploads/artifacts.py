@@ -10,7 +10,7 @@ from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.staging.job_files import JobFolder
 from emulator.jobs.staging.opt_ml import OptMl
 from emulator.jobs.staging.s3_paths import build_output_uri, join_uri
-from emulator.jobs.uploads.folder import FolderUpload, UploadError, put_object
+from emulator.jobs.uploads.folder import FolderUpload, UploadError, put_object, reporting_unreadable
 from emulator.moto_services.s3.objects import ObjectStore, parse_s3_uri
 
 MAX_FAILURE_CHARACTERS = 1024
@@ -35,7 +35,11 @@ def upload_output_data(
 ) -> str | None:
     """Upload /opt/ml/output/data, unless it is empty on all hosts; see ``upload_model``."""
     folders = [opt_ml.files.below("output/data") for opt_ml in opt_mls]
-    if not any(next(folder.walk(whole=True), None) for folder in folders):
+    for folder in folders:
+        with reporting_unreadable(folder, parse_s3_uri(build_output_uri(job))):
+            if any(folder.walk(whole=True)):
+                break
+    else:
         return None
     return _upload_folders(job, folders, "output", object_store, work_dir)
 

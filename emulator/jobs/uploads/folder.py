@@ -81,6 +81,16 @@ def read_file(folder: JobFolder, path: str, location: S3Uri, within: int | None 
 
 
 @contextmanager
+def reporting_unreadable(folder: JobFolder, destination: S3Uri) -> Iterator[None]:
+    """Raise an UploadError for a folder that cannot be read, such as one whose owner has taken that permission away."""
+    try:
+        yield
+    except OSError as error:
+        target = f"s3://{destination.bucket}/{destination.key}"
+        raise UploadError(f"{folder} could not be read for {target}: {error}") from error
+
+
+@contextmanager
 def _opened(folder: JobFolder, path: str, location: S3Uri, within: int | None) -> Iterator[BinaryIO]:
     try:
         with folder.open_file(path, within) as file:
@@ -160,33 +170,34 @@ class FolderUpload:
             whole: Whether to raise an error for a refused folder or file instead of skipping it.
 
         Raises:
-            UploadError: A file could not be stored. Files before it are uploaded.
+            UploadError: A folder could not be read, or a file not be stored. Files before it are uploaded.
             RefusedError: A folder or file was refused. Files before it are uploaded.
         """
         count = 0
         seen: dict[str, FileState] = {}
-        for path, found in self.folder.walk(whole=whole):
-            if (state := read_state(found)) is None:
-                if not stat.S_ISDIR(found.st_mode):
-                    self.folder.leave_out(path, found)
-                continue
-            if self._unfinished is not None and path.endswith(self._unfinished):
-                continue
-            seen[path] = state
-            if self._uploaded.get(path) == state or (settled_only and self._last_seen.get(path) != state):
-                continue
-            # A file name can have any bytes, but a key is UTF-8: other bytes are written as \xff.
-            name = os.fsencode(path).decode("utf-8", "backslashreplace")
-            target = self._destination._replace(key=join_key(self._destination.key, name))
-            try:
-                stored = put_file(self._object_store, self.folder, path, target)
-            except RefusedError:
-                if whole:
-                    raise
-                continue
-            if stored:
-                self._uploaded[path] = state
-                count += 1
+        with reporting_unreadable(self.folder, self._destination):
+            for path, found in self.folder.walk(whole=whole):
+                if (state := read_state(found)) is None:
+                    if not stat.S_ISDIR(found.st_mode):
+                        self.folder.leave_out(path, found)
+                    continue
+                if self._unfinished is not None and path.endswith(self._unfinished):
+                    continue
+                seen[path] = state
+                if self._uploaded.get(path) == state or (settled_only and self._last_seen.get(path) != state):
+                    continue
+                # A file name can have any bytes, but a key is UTF-8: other bytes are written as \xff.
+                name = os.fsencode(path).decode("utf-8", "backslashreplace")
+                target = self._destination._replace(key=join_key(self._destination.key, name))
+                try:
+                    stored = put_file(self._object_store, self.folder, path, target)
+                except RefusedError:
+                    if whole:
+                        raise
+                    continue
+                if stored:
+                    self._uploaded[path] = state
+                    count += 1
         self._last_seen = seen
         return count
 

@@ -19,6 +19,7 @@ from emulator.jobs.uploads.folder import (
     put_objects,
     read_file,
     read_state,
+    reporting_unreadable,
 )
 from emulator.moto_services.s3.objects import ObjectStore, S3Uri, parse_s3_uri
 
@@ -151,7 +152,11 @@ class TensorUpload(LiveUpload):
             self._next_deep_pass = now + _DEEP_PASS_SECONDS
             if everything:
                 self._folders.clear()
-        with suppress(FileNotFoundError, RefusedError), self._folder.open() as top:
+        with (
+            reporting_unreadable(self._folder, self.destination),
+            suppress(FileNotFoundError, RefusedError),
+            self._folder.open() as top,
+        ):
             self._top = top
             self._look_at(_INDEX, top, deep=deep)
             with suppress(FileNotFoundError, RefusedError), self._folder.open(_EVENTS, top) as events:

@@ -1,7 +1,10 @@
 """Tests of the uploads of a job's hosts: destinations and end markers."""
 
+import resource
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.model.training_job import TrainingJob, new_training_job
 from emulator.jobs.model.warnings import JobWarning
 from emulator.jobs.staging.opt_ml import OptMl
+from emulator.jobs.uploads.artifacts import upload_output_data
+from emulator.jobs.uploads.folder import UploadError
 from emulator.jobs.uploads.live import LiveUploads
 from emulator.jobs.uploads.tensors import has_saved_tensors
 from emulator.moto_services.s3.objects import ObjectStore
@@ -146,6 +151,39 @@ def test_refused_files_are_checked_again_at_the_end(run: Run) -> None:
     refused["early"] = "is a symbolic link"
     uploads.finish()
     assert refused == {}
+
+
+@contextmanager
+def opening_no_file() -> Iterator[None]:
+    """Open files as a user can who may not read them: not at all, which root is refused only by a limit."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize(
+    ("member", "folder"),
+    [
+        ("DebugHookConfig", "algo-1/output/tensors"),
+        ("TensorBoardOutputConfig", "algo-1/output/tensorboard"),
+        ("CheckpointConfig", "algo-1/checkpoints"),
+        ("ProfilerConfig", "profiler"),
+    ],
+)
+def test_a_folder_that_cannot_be_read_is_named(run: Run, member: str, folder: str) -> None:
+    uploads = run.open(run.build_job(member))
+    with opening_no_file(), pytest.raises(UploadError, match=f"{folder} could not be read for s3://{run.bucket}/"):
+        uploads.finish()
+
+
+def test_output_data_that_cannot_be_read_are_named(run: Run) -> None:
+    (run.opt_mls[1].root / "output/data").mkdir(parents=True)
+    job, told = run.build_job(), f"algo-1/output/data could not be read for s3://{run.bucket}/out/job/output: "
+    with opening_no_file(), pytest.raises(UploadError, match=told):
+        upload_output_data(job, run.opt_mls, run.s3, run.measures)
 
 
 def test_tensors_are_saved_once_there_is_a_step(run: Run) -> None:
