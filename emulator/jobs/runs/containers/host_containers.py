@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
@@ -84,13 +85,16 @@ class HostContainers:
         Raises:
             ContainerRuntimeError: an error of ``ContainerRuntime.reserve_capacity`` or ``ContainerRuntime.start``.
         """
+
+        def start(host: Host, spec: ContainerSpec) -> None:
+            # Stored at once: whatever else fails, `close` removes this container.
+            self._ids[host.name] = self._runtime.start(spec)
+
         with self._runtime.reserve_capacity(list(specs.values()), check):
             check()
             with ThreadPoolExecutor(len(specs), thread_name_prefix=f"start-{self._job_name}") as pool:
-                starting = {host: pool.submit(self._runtime.start, spec) for host, spec in specs.items()}
-        # If one container fails to start, the ids of the others are still stored, so that `close` removes them.
-        self._ids |= {host.name: each.result() for host, each in starting.items() if each.exception() is None}
-        for each in starting.values():
+                starting = [pool.submit(start, host, spec) for host, spec in specs.items()]
+        for each in starting:
             each.result()
 
     def follow(
@@ -185,11 +189,13 @@ class HostContainers:
 
     def close(self) -> None:
         """Kill the running containers, remove all containers, and join every thread."""
-        self._kill_running()
+        with suppress(RuntimeError):  # the system has no more threads: each is killed in its turn
+            self._kill_running()
         for container in self._containers.values():
             container.close()
-        if not self._containers:
-            for container_id in self._ids.values():
+        closed = {host.name for host in self._containers}
+        for host, container_id in self._ids.items():
+            if host not in closed:
                 remove_container(self._runtime, container_id)
 
     def _kill_running(self) -> None:

@@ -3,8 +3,9 @@
 No container is forgotten where another is not started.
 """
 
+from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Thread
 
 import pytest
 
@@ -55,5 +56,60 @@ def test_those_that_were_started_beside_one_that_was_not_are_removed(tmp_path: P
     with pytest.raises(ContainerStartError, match="no-such-program"):
         containers.start(_build_specs("no-such-program"), lambda: None)
     assert len(runtime.find({})) == len(_HOSTS) - 1
+    containers.close()
+    assert runtime.find({}) == []
+
+
+def refuse_threads(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Refuse threads whose names begin with ``name``, as a system does that has no more."""
+    start = Thread.start
+
+    def refuse(thread: Thread) -> None:
+        if thread.name.startswith(name):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(Thread, "start", refuse)
+
+
+def test_those_are_removed_that_were_started_before_the_system_had_no_more_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_threads(monkeypatch, "start-job_1")
+    runtime = LocalProcesses(tmp_path / "processes")
+    containers = HostContainers(runtime, "job", {})
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        containers.start(_build_specs("python"), lambda: None)
+    assert runtime.find({}) != []
+    containers.close()
+    assert runtime.find({}) == []
+
+
+def test_those_that_are_not_followed_are_removed_with_the_others(tmp_path: Path) -> None:
+    def fail_for_the_last(host: Host) -> tuple[()]:
+        if host is _HOSTS[-1]:
+            raise OSError("no space left on device")
+        return ()
+
+    runtime = LocalProcesses(tmp_path / "processes")
+    containers = HostContainers(runtime, "job", {})
+    containers.start(_build_specs("python"), lambda: None)
+    with pytest.raises(OSError, match="no space"):
+        containers.follow(_HOSTS, lambda _host, _line: None, fail_for_the_last)
+    containers.close()
+    assert runtime.find({}) == []
+
+
+def test_running_ones_are_removed_though_the_system_has_no_more_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = LocalProcesses(tmp_path / "processes")
+    containers = HostContainers(runtime, "job", {})
+    asleep = ("-c", "import time; time.sleep(600)")
+    containers.start(
+        {host: replace(spec, command=asleep) for host, spec in _build_specs("python").items()}, lambda: None
+    )
+    containers.follow(_HOSTS, lambda _host, _line: None)
+    refuse_threads(monkeypatch, "stop-")
     containers.close()
     assert runtime.find({}) == []
