@@ -174,8 +174,10 @@ def describe_substitution(
     """
     if requested.digest is not None:
         return f"The request pins {requested.digest}; {definition.name} as built here runs in its place."
-    if definition.version is None or not parse_version(requested.tag) or requested.tag == definition.version:
+    if definition.version is None or not parse_version(requested.tag):
         return None
+    if f"{definition.version}-".startswith(f"{requested.tag}-"):
+        return None  # the tag may leave out what the image is made for: the processor, and the version of Python
     asked, runs = (".".join(map(str, parse_version(each))) for each in (requested.tag, definition.version))
     if asked == runs:
         asked, runs = str(requested.tag), definition.version
