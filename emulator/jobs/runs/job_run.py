@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event, Lock
 from typing import Generic, TypeAlias, TypeVar
 
@@ -21,7 +22,7 @@ from emulator.exceptions import NoSuchBucket, ObjectStoreError
 from emulator.jobs.model.failures import RequestFailure, StopAsked
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
-from emulator.jobs.model.training_job import TrainingJob
+from emulator.jobs.model.training_job import MAX_FAILURE_REASON, TrainingJob
 from emulator.jobs.runs.attempt import Attempt
 from emulator.jobs.runs.containers.container import find_hosts
 from emulator.jobs.runs.containers.host_containers import HostExit
@@ -300,14 +301,12 @@ class JobRun(ABC, Generic[J, A]):
                 self._fail(f"CapacityError: {error}")
             except RefusedError as error:
                 self._keep_folder = True
-                self._fail(
-                    f"AlgorithmError: {self.output} read from plain files and folders of the job's own, and {error}. "
-                    f"What the container left is kept in {folder}."
-                )
+                reason = f"{self.output} read from plain files and folders of the job's own, and {error}."
+                self._fail(_name_kept_folder(f"AlgorithmError: {reason}", folder))
             except UploadError as error:
                 kind = "ClientError" if isinstance(error.__cause__, NoSuchBucket) else "InternalServerError"
                 self._keep_folder = True
-                self._fail(f"{kind}: {error} What the container left is kept in {folder}.")
+                self._fail(_name_kept_folder(f"{kind}: {error}", folder))
             except (ContainerRuntimeError, ObjectStoreError, OSError) as error:
                 logger.warning("%s %s failed: %s", self.kind, self.name, error)
                 self._fail(f"InternalServerError: {error}")
@@ -322,3 +321,12 @@ class JobRun(ABC, Generic[J, A]):
             logger.exception("The state of the %s %s could not be stored", self.kind.lower(), self.name)
             reason = f"InternalServerError: The job's state could not be stored: {error}"
             self.context.services.threads.store_at_last(lambda: self._fail_at_last(reason))
+
+
+def _name_kept_folder(reason: str, folder: Path) -> str:
+    """Return a FailureReason with the folder at its end.
+
+    Of a long reason, the folder is not what is cut off: the next start removes a folder that the reason does not name.
+    """
+    where = f". What the container left is kept in {folder}."
+    return reason.removesuffix(".")[: MAX_FAILURE_REASON - len(where)] + where

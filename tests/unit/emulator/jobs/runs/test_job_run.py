@@ -17,7 +17,7 @@ from container_runtime.runtime import (
 )
 from emulator.exceptions import NoSuchBucket, ObjectStoreError
 from emulator.jobs.model.failures import RequestFailure, StopAsked
-from emulator.jobs.model.training_job import TrainingJob, new_training_job
+from emulator.jobs.model.training_job import MAX_FAILURE_REASON, TrainingJob, new_training_job
 from emulator.jobs.runs import job_run
 from emulator.jobs.runs.attempt import Attempt
 from emulator.jobs.runs.containers.container import HOST_LABEL, JOB_LABEL
@@ -206,6 +206,11 @@ def build_upload_error(cause: Exception | None) -> UploadError:
             "InternalServerError: model.tar.gz could not be written. What the container left is kept in {folder}.",
             True,
         ),
+        (
+            UploadError("s3://b/k is not written: disk"),
+            "InternalServerError: s3://b/k is not written: disk. What the container left is kept in {folder}.",
+            True,
+        ),
         (ContainerRuntimeError("the engine fails"), "InternalServerError: the engine fails", False),
         (ObjectStoreError("S3 fails"), "InternalServerError: S3 fails", False),
         (OSError("the disk fails"), "InternalServerError: the disk fails", False),
@@ -224,6 +229,14 @@ def test_an_error_is_the_reason_of_the_jobs_failure(
     assert run.reasons == [reason.format(folder=service.folder)]
     assert service.folder.exists() is kept
     assert (run.attempts[0].closed, run.left, service.later) == (1, 1, [])
+
+
+def test_a_long_reason_still_names_the_folder_that_is_kept(service: Service) -> None:
+    run = SmallRun(service.context, raising(UploadError(f"{'x' * 2000} could not be read.")))
+    run.drive()
+    (reason,) = run.reasons
+    assert reason.endswith(f"xxx. What the container left is kept in {service.folder}.")
+    assert len(reason) == MAX_FAILURE_REASON
 
 
 def test_a_job_that_ends_is_cleaned_up_and_left(service: Service) -> None:
