@@ -28,6 +28,7 @@ from emulator.options import (
 )
 from emulator.quotas import parse_quota_file
 from emulator.state.disk import DiskBudget, parse_size
+from emulator.state.job_stores import DEFAULT_ACCOUNT_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,6 @@ _REGISTRY = re.compile(
     r"(localhost|[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+|[a-zA-Z0-9.-]+(?=:\d))(:\d+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*/?"
 )
 _REGION = re.compile(r"[a-z]{2,3}(-[a-z]+)+-\d")
-DEFAULT_ACCOUNT_ID = "123456789012"
 DEFAULT_S3_BUCKET = "smdebug-emulator"
 # The longest run time of a SageMaker job.
 _LONGEST_SECONDS = 28 * 86_400

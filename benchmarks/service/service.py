@@ -23,7 +23,7 @@ from benchmarks.shared.clients import CLIENTS, KEY, Load, build_client, send_all
 from benchmarks.shared.moto_server import run_moto_server
 from emulator.jobs.model.training_job import new_training_job
 from emulator.jobs.store.store import JobStore
-from emulator.settings import DEFAULT_ACCOUNT_ID
+from emulator.state.job_stores import DEFAULT_ACCOUNT_ID
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, ROLE_ARN, TRAINING_IMAGE, build_request, stage_inputs
 from sdk_compat.emulator_process import EmulatorProcess
 

@@ -67,8 +67,8 @@ class Stores(Component):
 
     def start(self) -> None:
         """Open the store of the emulator's own account; other stores are opened on first use."""
+        from emulator.events.sent_messages import record_message
         from emulator.jobs.accounts import AccountStores
-        from emulator.jobs.store.sent_messages import record_message
         from emulator.moto_services.sns import bound_http_endpoints, capture_published
 
         settings, replica = self._ports.settings, self._replica.replica

@@ -1,1 +1,1 @@
-"""The state folder: its lock, its disk, its archive, its damage and its replica."""
+"""The state folder: its lock, disk, archive, stores, damage and replica."""

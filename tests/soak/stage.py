@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import boto3
 from botocore.config import Config
 
-from emulator.jobs.store.sent_messages import EVENT_BRIDGE, read_sent
+from emulator.events.sent_messages import EVENT_BRIDGE, read_sent
 from emulator.stop_handler.deployment import deploy_stop_handler
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.soak.course import Course, is_true_within, list_processes_with

@@ -19,13 +19,14 @@ from emulator.cli.running import (
     parse_account,
     read_settings,
 )
+from emulator.events.sent_messages import SentMessage, encode_sent, format_sent, read_sent
 from emulator.exceptions import StartupError
+from emulator.state.job_stores import list_stored_accounts, name_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from emulator.jobs.store.sent_messages import SentMessage
     from emulator.settings import Settings
 
 # How often what is followed is looked at.
@@ -49,8 +50,6 @@ def events(state_dir: Path | None, account: str | None, limit: int, *, follow: b
 
     This also works while the emulator is stopped.
     """
-    from emulator.jobs.store.sent_messages import encode_sent, format_sent
-
     after, wanted = 0, limit
     try:
         read = _choose_source(read_settings(state_dir), account)
@@ -71,9 +70,6 @@ def events(state_dir: Path | None, account: str | None, limit: int, *, follow: b
 
 def _choose_source(settings: Settings, account: str | None) -> Callable[[int, int], list[SentMessage]]:
     """Return the reader of a number of messages after a sequence number: from a file, or from another machine."""
-    from emulator.jobs.accounts import name_store
-    from emulator.jobs.store.sent_messages import read_sent
-
     running = look_for_running(settings)
     if running is not None and running.is_remote:
         return partial(_ask_for_sent, Emulator(running, {}), account)
@@ -88,8 +84,6 @@ def _choose_source(settings: Settings, account: str | None) -> Callable[[int, in
 
 
 def _ask_for_sent(emulator: Emulator, account: str | None, after: int, limit: int) -> list[SentMessage]:
-    from emulator.jobs.store.sent_messages import SentMessage
-
     query = [("after", after), ("limit", limit if limit > 0 else _MOST_AT_ONCE), ("account", account)]
     answer = ask(emulator, "events", query)
     return [
@@ -100,8 +94,6 @@ def _ask_for_sent(emulator: Emulator, account: str | None, after: int, limit: in
 
 def _find_account(settings: Settings) -> str:
     """Find whose events a stopped emulator has left; end the command where that is nobody, or not one account."""
-    from emulator.jobs.accounts import list_stored_accounts
-
     known = list_stored_accounts(settings.state_dir)
     if not known:
         find_running(settings)  # ends the command, with what to do

@@ -10,6 +10,7 @@ import uuid
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from emulator.events.sent_messages import EVENT_BRIDGE
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.descriptions import describe_processing_job, describe_training_job, describe_tuning_job
 from emulator.jobs.model.pipeline_execution import PipelineExecution
@@ -18,7 +19,6 @@ from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.state_changes import build_event, build_execution_detail, build_job_detail
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.model.tuning_job import TuningJob
-from emulator.jobs.store.sent_messages import EVENT_BRIDGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

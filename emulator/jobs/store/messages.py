@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, bindparam, delete, func, or_, select
 
+from emulator.events.sent_messages import SentMessage
 from emulator.jobs.store import tables
-from emulator.jobs.store.sent_messages import SentMessage
 from emulator.jobs.store.transaction import KEPT_MESSAGES, StoreTransaction
 
 _DELIVERED = delete(tables.outbox).where(tables.outbox.c.event_id == bindparam("of_event"))

@@ -54,6 +54,18 @@ def test_only_what_run_needs_is_imported() -> None:
     assert not {*SLOW, "hashlib", "subprocess"} & set(loaded)
 
 
+def test_events_of_a_stopped_emulator_import_no_part_of_the_service(tmp_path: Path) -> None:
+    (tmp_path / "jobs.sqlite").touch()
+    arguments = ["events", "--state-dir", str(tmp_path)]
+    source = f"import sys; from emulator.cli.commands import main; main({arguments!r}, standalone_mode=False)"
+    source = f"import atexit, sys; atexit.register(lambda: print(*sys.modules)); {source}"
+    done = subprocess.run([sys.executable, "-P", "-c", source], capture_output=True, text=True, check=False, timeout=60)
+    assert "jobs.sqlite cannot be read as a job store" in done.stderr
+    loaded = set(done.stdout.split())
+    assert "emulator.events.sent_messages" in loaded
+    assert not {"boto3", "emulator.jobs", "moto", "sqlalchemy"} & loaded
+
+
 def test_help_of_all_commands_imports_no_part_of_the_service() -> None:
     source = "import sys; from emulator.cli.commands import main; main(['--help'], standalone_mode=False)"
     source += "; print(*sys.modules)"

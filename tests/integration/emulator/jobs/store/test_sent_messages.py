@@ -11,12 +11,12 @@ from click.testing import CliRunner
 from moto import mock_aws
 
 from emulator.cli.commands import main
+from emulator.events.sent_messages import SNS, SentMessage, format_sent, read_sent, record_message
 from emulator.exceptions import StartupError
-from emulator.jobs.accounts import name_store
 from emulator.jobs.store import transaction as transaction_module
-from emulator.jobs.store.sent_messages import SNS, SentMessage, format_sent, read_sent, record_message
 from emulator.jobs.store.store import JobStore
 from emulator.moto_services.sns import PublishedMessage, capture_published
+from emulator.state.job_stores import name_store
 from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 
 
