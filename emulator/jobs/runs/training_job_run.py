@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import NoReturn
+from math import inf
 
 from container_runtime.runtime import Container, ContainerRuntimeError, NetworkExhaustedError
 from emulator.faults import FAULTS
@@ -130,9 +130,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         if job.secondary_status in ("Interrupted", "Restarting"):
             wanted, left = self._attempt.spot.wait_seconds, job.find_wait_seconds(self.context.services.ledger.now_ms())
             self._stop.wait(min(wanted, left))
-            self._stop.check()
-            if wanted >= left:
-                self._end_wait()
+            self._check_wait(left - wanted)
             job = self._enter("Starting")
 
         def tell(reason: str) -> None:
@@ -145,39 +143,32 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
 
         left = job.find_wait_seconds(self.context.services.ledger.now_ms())
         admitted = admission.wait(self.arn, job.creation_ms, len(self.context.hosts), self._stop, tell, left)
-        self._stop.check()
-        if not admitted:
-            self._end_wait()
+        self._check_wait(inf if admitted else 0.0)
         if FAULTS.strikes("jobs", "capacity"):
             raise NetworkExhaustedError(_NO_CAPACITY)
         return job if job.secondary_status == "Starting" else self._enter("Starting")
 
     def _download(self, job: TrainingJob) -> None:
         """Download the image, channels and checkpoints, and start the containers."""
-        check = partial(self._check_wait, job)
+
+        def check() -> None:
+            self._check_wait(job.find_wait_seconds(self.context.services.ledger.now_ms()))
+
         check()
         self._attempt.log.open(job.training_start_ms or job.creation_ms)
         self._attempt.download(job, check)
         self._attempt.start(job, check)
 
-    def _check_wait(self, job: TrainingJob) -> None:
+    def _check_wait(self, seconds_left: float) -> None:
         """Raise an error if a job that does not train yet is to end.
 
         Raises:
-            StopAsked: The job was stopped, or MaxWaitTimeInSeconds is over.
+            StopAsked: The job was stopped, or ``seconds_left`` of MaxWaitTimeInSeconds are none.
         """
         self._stop.check()
-        if job.find_wait_seconds(self.context.services.ledger.now_ms()) <= 0:
-            self._end_wait()
-
-    def _end_wait(self) -> NoReturn:
-        """Store that the job is Stopping because MaxWaitTimeInSeconds is over.
-
-        Raises:
-            StopAsked: Always.
-        """
-        self._change(partial(TrainingJob.begin_stop, cause="MaxWaitTimeExceeded"))
-        raise StopAsked
+        if seconds_left <= 0:
+            self._change(partial(TrainingJob.begin_stop, cause="MaxWaitTimeExceeded"))
+            raise StopAsked
 
     def _await_preparation(self) -> None:
         """Follow the containers, and wait until each has begun its command: some first install their image."""
