@@ -49,6 +49,18 @@ def count_of(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def format_size(count: int) -> str:
+    """Return a number of bytes in words.
+
+    >>> format_size(2_500_000_000), format_size(3_400_000), format_size(99_700), format_size(800)
+    ('2.5 GB', '3 MB', '100 kB', '800 B')
+    """
+    if count >= 1e9:
+        return f"{count / 1e9:.1f} GB"
+    unit, size = ("MB", 1e6) if count >= 1e6 else ("kB", 1e3) if count >= 1e3 else ("B", 1)
+    return f"{count / size:.0f} {unit}"
+
+
 def read_width() -> int:
     """Read how many characters fit a line; where nobody reads along, as many as there are."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS"):

@@ -1,6 +1,7 @@
 """Tests of state reset, export and import, and of initialisation scripts."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from tests.waiting import wait_until
 
 def run_command(state_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "emulator", *arguments, "--state-dir", str(state_dir)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False)
 
 
 def test_everything_is_exported_forgotten_and_imported(
@@ -64,8 +65,14 @@ def test_everything_is_exported_forgotten_and_imported(
         assert (refused.returncode, f"'{wrong[1]}' is not a" in refused.stderr) == (2, True), refused.stderr
     refused_bound = requests.post(f"{emulator.endpoint_url}/_emulator/prune?olderThanSeconds=nan", timeout=60)
     assert (refused_bound.status_code, "olderThanSeconds" in refused_bound.json()["error"]) == (400, True)
-    pruned = run_command(tmp_path / "state", "prune")
-    assert (pruned.returncode, "2 removed, 0.1 MiB." in pruned.stdout) == (0, True), pruned.stderr
+    unasked = run_command(tmp_path / "state", "prune")
+    assert unasked.returncode == 1
+    assert re.search(r"would remove 2 items of ended jobs, 10\d kB: confirm with --yes", unasked.stderr)
+    assert list_left() == {("log", "a-runs"), ("folder", "failed")}
+    pruned = run_command(tmp_path / "state", "prune", "--yes")
+    assert pruned.returncode == 0, pruned.stderr
+    assert re.search(r"^2 removed, 10\d kB\.$", pruned.stdout, re.MULTILINE)
+    assert re.search(r"^log +\d+ k?B  ", pruned.stdout, re.MULTILINE)
     assert [path.name.rpartition("-")[0] for path in kept.parent.iterdir()] == ["b-runs"]
     assert list_left() == set()
     streams = emulator.client("logs").describe_log_streams(logGroupName="/aws/sagemaker/TrainingJobs")["logStreams"]

@@ -26,11 +26,11 @@ from emulator.cli.running import (
     read_settings,
     yes_option,
 )
-from emulator.cli.tables import count_of
+from emulator.cli.tables import count_of, format_size
 from emulator.state.folder import is_alive, is_free
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import requests
 
@@ -127,26 +127,47 @@ def _repeat_state_dir(state_dir: Path | None) -> str:
 )
 @click.option("--keep", metavar="SIZE", type=parse_size_option, help="Keep this much of the newest files, such as 2G.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@yes_option
 @json_option
-def prune(state_dir: Path | None, older_than: float | None, keep: int | None, *, dry_run: bool, as_json: bool) -> None:
+def prune(
+    state_dir: Path | None, older_than: float | None, keep: int | None, *, dry_run: bool, yes: bool, as_json: bool
+) -> None:
     """Remove kept folders, logs and containers of ended jobs.
 
-    Without --older-than and --keep, everything is removed. With both, everything that either of them selects is
-    removed. Running jobs, job descriptions and S3 are not affected.
+    Without --older-than and --keep, everything is removed after a confirmation. With both, everything that either of
+    them selects is removed. Running jobs, job descriptions and S3 are not affected.
     """
-    asked = {
-        "olderThanSeconds": None if older_than is None else int(older_than),
-        "keepBytes": keep,
-        "dryRun": int(dry_run),
-    }
-    removed = _ask(state_dir, "POST", "prune", params=asked).json()["removed"]
+    bounds = {"olderThanSeconds": None if older_than is None else int(older_than), "keepBytes": keep}
+
+    def ask_emulator(*, dry_run: bool) -> list[dict[str, Any]]:
+        answer = _ask(state_dir, "POST", "prune", params={**bounds, "dryRun": int(dry_run)}).json()
+        removed: list[dict[str, Any]] = answer["removed"]
+        return removed
+
+    if not (yes or dry_run or older_than is not None or keep is not None):
+        _confirm_prune(ask_emulator(dry_run=True))
+    removed = ask_emulator(dry_run=dry_run)
     if as_json:
         click.echo(json.dumps(removed))
         return
     for each in removed:
-        click.echo(f"{each['kind']:<9}  {each['size'] / 1024**2:9.1f} MiB  {each['name']}")
-    what = "would be removed" if dry_run else "removed"
-    click.echo(f"{len(removed)} {what}, {sum(each['size'] for each in removed) / 1024**2:.1f} MiB.")
+        click.echo(f"{each['kind']:<9}  {format_size(each['size']):>9}  {each['name']}")
+    click.echo(f"{len(removed)} {'would be removed' if dry_run else 'removed'}, {_sum_sizes(removed)}.")
+
+
+def _confirm_prune(found: Sequence[Mapping[str, Any]]) -> None:
+    """Ask whether all remains are to be removed, unless there are none; end the command as ``_confirm_reset`` does."""
+    if not found:
+        return
+    what = f"{count_of(len(found), 'item')} of ended jobs, {_sum_sizes(found)}"
+    if not sys.stdin.isatty():
+        fail(f"prune would remove {what}: confirm with --yes, or give --older-than, --keep or --dry-run.")
+    if not click.confirm(f"Remove {what}?", err=True):
+        fail("Nothing was removed.")
+
+
+def _sum_sizes(found: Sequence[Mapping[str, Any]]) -> str:
+    return format_size(sum(each["size"] for each in found))
 
 
 @click.group()

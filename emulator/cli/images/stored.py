@@ -21,7 +21,7 @@ from container_runtime.process.stored_environments import (
 )
 from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from emulator.cli.running import fail, json_option, read_settings, state_dir_option, yes_option
-from emulator.cli.tables import count_of, format_table, wrap
+from emulator.cli.tables import count_of, format_size, format_table, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,15 +95,6 @@ def remove_images(names: tuple[str, ...], runtime: str | None, *, yes: bool) -> 
     environments = [each for each in _list_environments() if each.image in chosen and runtime != "docker"]
     images = [each for each in _list_images() if each.image in chosen and runtime != "process"]
     _remove(environments, images, [], yes=yes)
-
-
-def format_size(count: int) -> str:
-    """Return a number of bytes in words.
-
-    >>> format_size(2_500_000_000), format_size(3_400_000), format_size(800)
-    ('2.5 GB', '3 MB', '0 MB')
-    """
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
 def _remove(environments: list[StoredFolder], images: list[StoredImage], folders: list[Path], *, yes: bool) -> None:
