@@ -65,7 +65,9 @@ def judge_trial(options: argparse.Namespace) -> tuple[Verdict, BuiltInRule | Non
         verdict = evaluate_to_end(rule, start, end, options.output, report)
         if options.output is not None:
             report.write(verdict, options.output)
-    except (SMDebugError, OSError) as error:
+    except SMDebugError as error:
+        return Verdict(ERROR, str(error)), rule
+    except OSError as error:
         return Verdict(ERROR, f"{type(error).__name__}: {error}"), rule
     return verdict, rule
 

@@ -24,7 +24,8 @@ from emulator.console import BUILT, CONSOLE
 _MOST_TENSORS, _MOST_PICTURES = 300, 40
 _IMPORTANCE = "feature_importance/"
 _FORMAT = 1
-_MANIFEST = "job.json"
+MANIFEST = "job.json"
+"""A file of every folder that export writes."""
 
 
 @click.command("open")
@@ -194,7 +195,7 @@ def export_job(state_dir: Path | None, name: str, output: Path | None) -> None:
         target.write_text("".join(f"{line[1]}\n" for line in stream["lines"]), encoding="utf-8", errors="replace")
     (folder / "events.json").write_text(json.dumps(record["events"], indent=1))
     (folder / "request.json").write_text(json.dumps(record["job"]["request"], indent=1))
-    (folder / _MANIFEST).write_text(json.dumps({"format": _FORMAT, **record}, indent=1))
+    (folder / MANIFEST).write_text(json.dumps({"format": _FORMAT, **record}, indent=1))
     click.echo(
         f"Wrote {folder}: {count_of(objects, 'object')}, {count_of(len(record['logs']), 'log')}, "
         f"{count_of(len(record['events']), 'event')}"
@@ -225,13 +226,13 @@ def import_job(state_dir: Path | None, folder: Path) -> None:
     """
     emulator = connect(state_dir)
     try:
-        record = json.loads((folder / _MANIFEST).read_text())
+        record = json.loads((folder / MANIFEST).read_text())
         # Looked at first: another version may have written the rest in another way.
         if (written := record["format"]) != _FORMAT:
             fail(f"{folder} was written by another version (format {written}, not {_FORMAT}): export it again.")
         region, name = record["job"]["region"], record["job"]["name"]
     except (OSError, ValueError, KeyError, TypeError):
-        fail(f"{folder} is not an exported job: it has no readable {_MANIFEST}. smdebug-emulator export writes one.")
+        fail(f"{folder} is not an exported job: it has no readable {MANIFEST}. smdebug-emulator export writes one.")
     if ask(emulator, locate_job(region, name), may_be_missing=True) is not None:
         fail(
             f"A job {name} already exists in {region}: import it into another emulator (start --state-dir), or first "

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 import click
 
+from emulator.cli.jobs.job_files import MANIFEST
 from emulator.cli.jobs.jobs import Job, find_job, name_argument
 from emulator.cli.remote import remote_option
 from emulator.cli.running import (
@@ -83,7 +84,10 @@ def _replace_jobs(arguments: Sequence[str]) -> Iterator[str]:
 
 
 def _locate_run(text: str) -> str:
-    if not re.fullmatch(r"([a-z0-9-]+/)?[A-Za-z0-9-]+", text) or Path(text).is_dir():
+    folder = Path(text)
+    # What export wrote is named after the job, and is not a run: the job is meant.
+    is_run = folder.is_dir() and not (folder / MANIFEST).is_file()
+    if not re.fullmatch(r"([a-z0-9-]+/)?[A-Za-z0-9-]+", text) or is_run:
         return text
     return find_job(connect(None), text).tensors_uri
 

@@ -135,7 +135,12 @@ def test_rules_judge_a_job_by_its_name(emulator: EmulatorProcess, tmp_path: Path
     assert (refused.returncode, refused.stderr.startswith("twice matches 3 training jobs: ")) == (3, True)
     # A folder of that name is nearer.
     (tmp_path / "twice").mkdir()
-    assert run_rules(emulator, "twice", tmp_path).stdout == "Error: SMDebugValueError: Nothing was saved at twice.\n"
+    assert run_rules(emulator, "twice", tmp_path).stdout == "Error: Nothing was saved at twice.\n"
+    # Unless it is what export wrote of the job.
+    (tmp_path / "tb-2026").mkdir()
+    (tmp_path / "tb-2026" / "job.json").touch()
+    done = run_rules(emulator, "tb-2026", tmp_path)
+    assert "/tb-2026/debug-output" in done.stdout, done
 
 
 def test_notebooks_take_the_same_names(emulator: EmulatorProcess, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def test_an_exported_job_is_not_a_run_and_the_message_names_the_one_in_it(
     assert show_run([str(job)]) == 1
     assert capsys.readouterr().err == f"{job}: {said}\n"
     assert run_rules(["run", "AllZero", "--trial", str(job)]) == 1
-    assert capsys.readouterr().out == f"Error: SMDebugValueError: {said}\n"
+    assert capsys.readouterr().out == f"Error: {said}\n"
     assert show_run([str(run)]) == 0
 
 
