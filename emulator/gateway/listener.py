@@ -6,6 +6,9 @@ accept connections from another socket while it serves, so ``_ExtraSocket`` exte
 
 import contextlib
 import errno
+import http.client
+import json
+import shlex
 import socket
 import tempfile
 import threading
@@ -16,6 +19,7 @@ from wsgiref.types import WSGIApplication
 from waitress import wasyncore  # type: ignore[import-untyped]  # publishes no types
 from waitress.server import create_server  # type: ignore[import-untyped]
 
+from emulator.api import PREFIX
 from emulator.exceptions import StartupError
 from emulator.gateway.s3_connection import S3Channel
 from emulator.gateway.tls_connection import ChoosesContext, build_channels
@@ -27,6 +31,9 @@ _MAX_BODY_BYTES = 5 * 1024**3 + 64 * 1024**2
 _BODY_IN_MEMORY_BYTES = 1024**2
 _PIECE_BYTES = 128 * 1024
 _BACKLOG = 1024
+# How long what holds a wanted port may take to answer.
+_HOLDER_SECONDS = 2.0
+_MOST_HEALTH_BYTES = 64 * 1024
 _ADJUSTMENTS: dict[str, Any] = {
     # Pages with live updates hold at most 16 of them.
     "threads": 48,
@@ -161,7 +168,8 @@ def _bind(address: str, port: int) -> socket.socket:
         return socket.create_server((address, port), family=family, backlog=_BACKLOG, dualstack_ipv6=address == "::")
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            text = f"Port {port} of {address} is taken: stop what listens there, or give another port with --port."
+            text = f"Port {port} of {address} is taken{_describe_holder(address, port)}"
+            text += ", or give another port with --port."
         elif error.errno == errno.EACCES:
             text = f"Port {port} of {address} may not be used by this user: give one above 1023 with --port."
         else:
@@ -172,3 +180,20 @@ def _bind(address: str, port: int) -> socket.socket:
                     "--advertise may name another one by which other machines reach this one."
                 )
         raise StartupError(text) from error
+
+
+def _describe_holder(address: str, port: int) -> str:
+    """Describe what listens on a port and how to stop it; another emulator there says where its state is."""
+    connection = http.client.HTTPConnection(address, port, timeout=_HOLDER_SECONDS)
+    try:
+        connection.request("GET", f"{PREFIX}health")
+        found = json.loads(connection.getresponse().read(_MOST_HEALTH_BYTES))
+        version, state_dir = found["version"], found["stateDir"]
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return ": stop what listens there"
+    finally:
+        connection.close()
+    return (
+        f" by an emulator, version {version}, with the state folder {state_dir}: use that one, stop it "
+        f"(smdebug-emulator stop --state-dir {shlex.quote(str(state_dir))})"
+    )

@@ -1,5 +1,6 @@
 import contextlib
 import http.client
+import re
 import socket
 import threading
 import warnings
@@ -44,6 +45,29 @@ def test_a_client_may_come_before_the_application() -> None:
 def test_a_taken_port_says_what_to_do() -> None:
     first = Listener(LOOPBACK, 0)
     with pytest.raises(StartupError, match=f"Port {first.port} of 127.0.0.1 is taken: .*--port"):
+        Listener(LOOPBACK, first.port)
+    first.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            b'{"version": "0.1.0", "stateDir": "/a b"}',
+            "is taken by an emulator, version 0.1.0, with the state folder /a b: use that one, stop it (",
+        ),
+        (b"hello", "is taken: stop what listens there, or give another port with --port."),
+        (b"[]", "is taken: stop what listens there, or give another port with --port."),
+    ],
+)
+def test_a_port_that_another_emulator_holds_names_it(answer: bytes, said: str) -> None:
+    def describe(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        start_response("200 OK", [])
+        return [answer] if environ["PATH_INFO"] == "/_emulator/health" else []
+
+    first = Listener(LOOPBACK, 0)
+    first.serve(describe)
+    with pytest.raises(StartupError, match=re.escape(said)):
         Listener(LOOPBACK, first.port)
     first.close()
 
