@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -228,6 +229,13 @@ class ImageCatalogue:
     def repositories(self) -> tuple[str, ...]:
         """All repository names for which there is an image, sorted."""
         return tuple(sorted(self._by_repository))
+
+    def describe_repositories(self, image: str) -> str:
+        """Return sentences for a message about an unknown image: the names that jobs can use, and the most similar."""
+        # smdebug is in the images of jobs; the others are those of the emulator and of functions.
+        known = [name for name in self.repositories if self._by_repository[name][0].with_smdebug]
+        near = get_close_matches(parse_image_name(image).repository, known, n=1)
+        return f"{', '.join(known)}.{f' Did you mean {near[0]}?' if near else ''}"
 
     def list_environments(self, repository: str) -> list[ImageDefinition]:
         """Return the environments of a repository name, the oldest first; none if no image has that name."""

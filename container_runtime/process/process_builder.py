@@ -42,10 +42,10 @@ class ProcessBuilder:
         """
         found = self._catalogue.find(image)
         if found is None:
-            known = ", ".join(self._catalogue.repositories)
+            known = self._catalogue.describe_repositories(image)
             raise ImageNotFoundError(
                 f"No image {image!r} for local processes, which jobs run as here: they have only those with these "
-                f"repository names: {known}. For any other image start a Docker engine (smdebug-emulator engine "
+                f"repository names: {known} For any other image start a Docker engine (smdebug-emulator engine "
                 "start), then the emulator again with --runtime docker."
             )
         return found

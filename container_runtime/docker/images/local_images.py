@@ -266,10 +266,10 @@ class LocalImages:
             return self._inspect(image)
         except (docker.errors.APIError, ContainerRuntimeError) as exc:
             why = getattr(exc, "explanation", None) or exc
-            known = ", ".join(self._catalogue.repositories)
+            known = self._catalogue.describe_repositories(image)
             raise ImageNotFoundError(
                 f"No image {image!r} on this machine, and it cannot be pulled ({why}). Load it with "
-                f"`docker load` or `docker pull`, or use one of the repository names that are built here: {known}."
+                f"`docker load` or `docker pull`, or use one of the repository names that are built here: {known}"
             ) from exc
 
     def _lacks(self, image: str) -> bool:

@@ -68,6 +68,14 @@ def test_rule_images_hold_no_framework() -> None:
             assert not [line for line in definition.requirements if line.startswith(("torch", "tensorflow", "xgboost"))]
 
 
+def test_the_names_in_a_message_are_those_of_jobs_with_the_most_similar() -> None:
+    catalogue = ImageCatalogue()
+    names, hint = catalogue.describe_repositories(f"{ACCOUNT}/pytorch-trainig:2.13.0").split(". ")
+    assert {*catalogue.repositories} - {*names.split(", ")} == {"emulator", "lambda"}
+    assert hint == "Did you mean pytorch-training?"
+    assert catalogue.describe_repositories("my-own:1") == f"{names}."
+
+
 @pytest.mark.parametrize(
     ("tag", "noted"),
     [
