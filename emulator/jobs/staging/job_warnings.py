@@ -87,11 +87,12 @@ def find_result_warnings(
 
     Args:
         request: the members of CreateTrainingJob's request.
-        known: the job's warnings so far. If the hook has already reported why it saved nothing, that is not repeated.
+        known: the job's warnings so far. If the hook has already reported why it saved nothing, or that it could not
+            save, that is not repeated.
         metrics: the names of the metrics that have a value.
         has_tensors: returns whether S3 has any tensors of the job.
     """
-    is_explained = any(each.code == "HookSavedNothing" for each in known)
+    is_explained = any(each.code in ("HookSavedNothing", "TensorsDropped") for each in known)
     if asks_for_tensors(request) and not is_explained and not has_tensors():
         yield build_warning("HookSavedNothing")
     for each in request["AlgorithmSpecification"].get("MetricDefinitions") or ():

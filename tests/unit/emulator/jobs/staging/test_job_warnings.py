@@ -115,9 +115,16 @@ def test_a_job_that_asked_for_tensors_and_saved_none(members: dict[str, Any], sa
     assert ("HookSavedNothing" in dict(say(found))) is warned
 
 
-def test_a_hook_that_has_said_why_it_saved_nothing_needs_no_second_word() -> None:
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("HookSavedNothing", "Nothing was saved: no registered model was called."),
+        ("TensorsDropped", "Not saved: the hook (ValueError: save_interval: 'ten' is not a whole number.)."),
+    ],
+)
+def test_a_hook_that_has_said_why_it_saved_nothing_needs_no_second_word(code: str, text: str) -> None:
     request = build_request(DebugHookConfig=HOOK, **RULES)
-    said = [JobWarning("HookSavedNothing", "Nothing was saved: no registered model was called.", "")]
+    said = [JobWarning(code, text, "")]
     assert list(find_result_warnings(request, said, (), lambda: False)) == []
 
 
