@@ -14,7 +14,7 @@ from emulator.jobs.model.failures import RequestFailure
 from emulator.jobs.model.profiler_config import is_profiled, list_rules
 from emulator.jobs.model.rule_evaluation import RuleEvaluation, new_rule_evaluation
 from emulator.jobs.model.training_job import TrainingJob, new_training_job
-from emulator.jobs.model.warm_pool import change_period, describe_warm_pool
+from emulator.jobs.model.warm_pool import change_period, describe_warm_pool, has_status
 from emulator.jobs.model.warnings import JobWarning
 from emulator.jobs.runs.instance_quotas import InstanceQuotas
 from emulator.jobs.runs.training_job_run import TrainingJobRun
@@ -236,11 +236,16 @@ class TrainingJobs(JobsOfAKind):
 
         Raises:
             ResourceNotFound: There is no such job.
-            ResourceInUse: The job or one of its rule evaluations has not ended.
+            ResourceInUse: The job or one of its rule evaluations has not ended, or the job's warm pool is Available.
         """
         job = self.get(region, name, ResourceNotFound)
         if not job.ended:
             raise ResourceInUse(_describe_refusal(job))
+        if has_status(job, "Available", self._ledger.now_ms()):
+            raise ResourceInUse(
+                "The request was rejected because the training job retains an Available warm pool: end it with "
+                "UpdateTrainingJob and a ResourceConfig.KeepAlivePeriodInSeconds of 0, or wait for its end."
+            )
         # A run stores its job's end first, but reads the job again before its thread ends.
         self._threads.wait_for_end(job.arn)
         for evaluation in self._store.list_rule_evaluations_of(job):

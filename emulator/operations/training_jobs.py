@@ -105,7 +105,7 @@ def delete_training_job(request: Request, context: Context) -> Response:
 
     Raises:
         ResourceNotFound: the job does not exist.
-        ResourceInUse: the job, or one of its rules, has not ended.
+        ResourceInUse: the job, or one of its rules, has not ended, or its warm pool is Available.
     """
     context.jobs.experiments.refresh(context.region)
     context.jobs.training.delete(context.region, request["TrainingJobName"])

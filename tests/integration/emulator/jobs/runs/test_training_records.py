@@ -40,11 +40,9 @@ def test_a_deleted_job_is_gone_and_its_name_is_free(harness: JobHarness) -> None
     request = harness.request(
         script="print('first')", DebugHookConfig=harness.hook(), DebugRuleConfigurations=rules, Tags=tags
     )
-    request["ResourceConfig"]["KeepAlivePeriodInSeconds"] = 600
     for _ in range(2):
         done = harness.run(request)
         assert done["TrainingJobStatus"] == "Completed"
-        assert done["WarmPoolStatus"]["Status"] == "Available"
         rule = done["DebugRuleEvaluationStatuses"][0]["RuleEvaluationJobArn"]
         harness.jobs.training.delete(REGION, "job")
         for call in (harness.jobs.training.get, harness.jobs.training.stop):
@@ -56,6 +54,16 @@ def test_a_deleted_job_is_gone_and_its_name_is_free(harness: JobHarness) -> None
     with pytest.raises(ResourceNotFound):
         harness.jobs.training.delete(REGION, "job")
     assert harness.jobs.processing.list_page(REGION, {})[0] == []
+
+
+def test_a_job_whose_warm_pool_is_available_is_not_deleted(harness: JobHarness) -> None:
+    request = harness.request(script="")
+    request["ResourceConfig"]["KeepAlivePeriodInSeconds"] = 600
+    assert harness.run(request)["WarmPoolStatus"]["Status"] == "Available"
+    with pytest.raises(ResourceInUse, match="retains an Available warm pool"):
+        harness.jobs.training.delete(REGION, "job")
+    harness.jobs.training.update(REGION, "job", lambda job: job.request, pool_seconds=0)
+    harness.jobs.training.delete(REGION, "job")
 
 
 def test_what_has_not_ended_is_not_deleted(harness: JobHarness) -> None:
