@@ -63,8 +63,11 @@ class TuningJobs(JobsOfAKind):
         return self._store.find_by_arn(TuningJob, build_tuning_job_arn(self._settings.account_id, region, name))
 
     def list_page(self, region: str, request: Mapping[str, Any]) -> tuple[Sequence[TuningJob], str | None]:
-        """Return one page of tuning jobs, and the token of the next page; see ``TrainingJobs.list_page``."""
-        return self._store.pages.list_jobs(TuningJob, region, parse_list_query(request))
+        """Return one page of tuning jobs, by default sorted by name, and the token of the next page.
+
+        See ``TrainingJobs.list_page``.
+        """
+        return self._store.pages.list_jobs(TuningJob, region, parse_list_query({"SortBy": "Name", **request}))
 
     def describe(self, job: TuningJob) -> dict[str, Any]:
         """Build the response of DescribeHyperParameterTuningJob; times are in epoch seconds."""

@@ -76,6 +76,15 @@ def test_a_job_is_found_by_the_name_in_its_arn(harness: JobHarness) -> None:
         describe(harness, "Tune-A")
 
 
+def test_a_list_is_sorted_by_name_unless_asked_otherwise(harness: JobHarness) -> None:
+    for name in ("later", "earlier"):
+        harness.jobs.tuning.create(REGION, build_request(harness, ["1"], name=name))
+        wait(harness, name)
+    assert [job.name for job in harness.jobs.tuning.list_page(REGION, {})[0]] == ["earlier", "later"]
+    by_time = harness.jobs.tuning.list_page(REGION, {"SortBy": "CreationTime"})[0]
+    assert [job.name for job in by_time] == ["later", "earlier"]
+
+
 @pytest.mark.parametrize(
     ("kind", "values", "overall"),
     [
