@@ -76,7 +76,19 @@ def build_condition(request: Mapping[str, Any]) -> ColumnElement[bool]:
         _compare_visible(number, each, properties)
         for number, each in enumerate(request.get("VisibilityConditions") or (), start=1)
     ]
-    return and_(literal(value=True), _build_expression(request.get("SearchExpression") or {}, properties), *visible)
+    expression = request.get("SearchExpression") or {}
+    if _count_contains(expression) > 1:
+        raise ValidationException("'CONTAINS' operator usage limit of 1 exceeded.")
+    return and_(literal(value=True), _build_expression(expression, properties), *visible)
+
+
+def _count_contains(expression: Mapping[str, Any]) -> int:
+    """Count the filters with the operator Contains, of which SageMaker allows one in a search of training jobs."""
+    filters = list(expression.get("Filters") or ())
+    for nested in expression.get("NestedFilters") or ():
+        filters += nested["Filters"]
+    own = sum(1 for each in filters if each.get("Operator") == "Contains")
+    return own + sum(_count_contains(each) for each in expression.get("SubExpressions") or ())
 
 
 def find_sort_column(name: str) -> ColumnElement[Any]:
@@ -119,12 +131,21 @@ def _build_expression(expression: Mapping[str, Any], properties: Properties) -> 
 
 
 def _compare_visible(number: int, condition: Mapping[str, Any], properties: Properties) -> ColumnElement[bool]:
-    """Build one of the VisibilityConditions, whose members the service model does not require."""
+    """Build one of the VisibilityConditions, whose members the service model does not require.
+
+    Each is about a tag. Jobs without the tag are visible, too.
+    """
     if missing := [member for member in ("Key", "Value") if condition.get(member) is None]:
         raise ValidationException(
             f"Entry {number} of VisibilityConditions has no {' and no '.join(missing)}: give both a Key and a Value."
         )
-    return properties.compare({"Name": condition["Key"], "Value": condition["Value"]})
+    if not condition["Key"].startswith("Tags."):
+        raise ValidationException(
+            f"The Key {condition['Key']!r} in entry {number} of VisibilityConditions does not name a tag: write it as "
+            "Tags.<key>."
+        )
+    tag = properties.find(condition["Key"]).value
+    return or_(tag == condition["Value"], tag.is_(None))
 
 
 def _build_nested(nested: Mapping[str, Any], properties: Properties) -> ColumnElement[bool]:

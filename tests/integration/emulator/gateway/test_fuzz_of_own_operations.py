@@ -156,9 +156,9 @@ def test_no_request_near_a_good_one_is_a_failure_of_the_emulator(
     assert "by a defect of the emulator" not in caplog.text
 
 
-@pytest.mark.parametrize("condition", [{}, {"Key": "TrainingJobName"}, {"Value": "a"}])
+@pytest.mark.parametrize("condition", [{}, {"Key": "Tags.team"}, {"Value": "a"}])
 def test_a_visibility_condition_needs_a_key_and_a_value(job_gateway: JobGateway, condition: dict[str, str]) -> None:
-    whole = {"Key": "TrainingJobName", "Value": "a"}
+    whole = {"Key": "Tags.team", "Value": "a"}
     request = {"Resource": "TrainingJob", "VisibilityConditions": [whole, condition]}
     status, answer = job_gateway.ask("Search", request)
     assert status == 400

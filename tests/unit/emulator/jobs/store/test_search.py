@@ -158,9 +158,30 @@ def test_sorted_pages(store: JobStore) -> None:
     assert read(SortOrder="Ascending", SortBy="CreationTime") == "abcd"
     assert read(SortOrder="Descending", SortBy="Metrics.loss") == "cadb"
     assert read(SortOrder="Ascending", SortBy="Tags.team") == "dabc"
-    conditions = [{"Key": "Tags.team", "Value": "t2"}]
-    jobs, _, _ = store.pages.search_training_jobs(REGION, {"VisibilityConditions": conditions})
-    assert [job.name for job in jobs] == ["c"]
+
+
+def test_jobs_without_a_tag_of_the_visibility_conditions_are_visible(store: JobStore) -> None:
+    def see(**tags: str) -> list[str]:
+        conditions = [{"Key": f"Tags.{key}", "Value": value} for key, value in tags.items()]
+        jobs, _, _ = store.pages.search_training_jobs(REGION, {"VisibilityConditions": conditions})
+        return sorted(job.name for job in jobs)
+
+    assert see(team="t2") == ["c", "d"]
+    assert see(team="t2", owner="somebody") == ["c", "d"]
+    with pytest.raises(ValidationException, match=r"write it as Tags\.<key>"):
+        store.pages.search_training_jobs(REGION, {"VisibilityConditions": [{"Key": "team", "Value": "t2"}]})
+
+
+def test_a_search_contains_one_contains(store: JobStore) -> None:
+    contains = {"Name": "TrainingJobName", "Operator": "Contains", "Value": "a"}
+    nested = {"NestedPropertyName": "InputDataConfig", "Filters": [contains | {"Name": "InputDataConfig.ChannelName"}]}
+    for members in (
+        {"Filters": [contains, contains]},
+        {"Filters": [contains], "NestedFilters": [nested]},
+        {"SubExpressions": [{"Filters": [contains]}, {"SubExpressions": [{"Filters": [contains]}]}]},
+    ):
+        with pytest.raises(ValidationException, match="'CONTAINS' operator usage limit of 1 exceeded"):
+            find(store, **members)
 
 
 @pytest.mark.parametrize(
