@@ -161,4 +161,28 @@ MODEL_SCENARIOS = {
         "fit(hook, net, criterion, 2)\nhook.register_module(net)\nhook.register_loss(criterion)",
         FIT,
     ),
+    "layer_replaced": trained(
+        f"{EACH}, {WITH_GRADIENTS}", fit=f"{FIT}\nnet.fc2 = nn.Linear(3, 2)\nfit(hook, net, criterion, 2)"
+    ),
+    "hook_of_the_script": trained(
+        f"{EACH}, save_all=True", fit=f"net.relu.register_forward_hook(lambda module, x, y: y * 2)\n{FIT}"
+    ),
+    "gradient_hook_of_the_script": trained(
+        f"{EACH}, {WITH_GRADIENTS}", fit=f"net.fc1.weight.register_hook(lambda gradient: gradient * 2)\n{FIT}"
+    ),
+    "earlier_hook_of_the_script": with_hook(
+        f"{EACH}, save_all=True",
+        "net, criterion = Net(), nn.CrossEntropyLoss()",
+        "net.relu.register_forward_hook(lambda module, x, y: y * 2)",
+        "net.fc1.weight.register_hook(lambda gradient: gradient * 2)",
+        "hook.register_module(net)\nhook.register_loss(criterion)",
+        FIT,
+    ),
+    "part_called_before_the_model": trained(f"{EACH}, save_all=True", fit=f"net.fc1(batches(1)[0][0])\n{FIT}"),
+    "scripted": with_hook(
+        f"{EACH}, {WITH_GRADIENTS}",
+        "net, criterion = torch.jit.script(nn.Sequential(nn.Linear(4, 2))), nn.CrossEntropyLoss()",
+        "hook.register_module(net)\nhook.register_loss(criterion)",
+        FIT,
+    ),
 }

@@ -64,6 +64,19 @@ SCENARIOS = {
     "mode_unknown": trained(EACH, fit=f'seen["mode"] = attempt(hook.set_mode, 17)\n{FIT}'),
     "global_then_train": trained(f"{EACH}, {WITH_GRADIENTS}", fit=f"{FIT}\nhook.set_mode(smd.modes.TRAIN)\n{FIT}"),
     "train_in_eval_mode": trained(f"{EACH}, {WITH_GRADIENTS}", fit=f"hook.set_mode(smd.modes.EVAL)\n{FIT}"),
+    "mode_after_the_forward_pass": trained(
+        f"{EACH}, {WITH_GRADIENTS}",
+        fit="optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nfor epoch in range(2):\n"
+        "    for mode in (smd.modes.TRAIN, smd.modes.EVAL):\n        for x, y in batches(2):\n"
+        "            found = net(x)\n            hook.set_mode(mode)\n            optimizer.zero_grad()\n"
+        "            criterion(found, y).backward()\n            optimizer.step()",
+    ),
+    "mode_before_the_update": trained(
+        f"{EACH}, {WITH_GRADIENTS}",
+        fit="optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nfor x, y in batches(3):\n"
+        "    hook.set_mode(smd.modes.TRAIN)\n    optimizer.zero_grad()\n    loss = criterion(net(x), y)\n"
+        "    loss.backward()\n    hook.set_mode(smd.modes.EVAL)\n    optimizer.step()",
+    ),
     # Collections.
     "weights": trained(f'{EACH}, include_collections=["weights"]'),
     "biases": trained(f'{EACH}, include_collections=["biases"]'),
@@ -79,6 +92,10 @@ SCENARIOS = {
     "custom": trained(f'{EACH}, include_collections=["own"]', 'hook.get_collection("own").include("fc1")'),
     "custom_list": trained(
         f'{EACH}, include_collections=["own"]', 'hook.get_collection("own").include(["fc1", "relu_output"])'
+    ),
+    "custom_added_late": trained(
+        f"{EACH}, {WITH_GRADIENTS}",
+        fit=f'{FIT}\nhook.get_collection("own").include("relu")\nhook.include_collections.append("own")\n{FIT}',
     ),
     "custom_object": trained(
         f'{EACH}, include_collections=["own"]', 'hook.add_collection(Collection("own", include_regex=["fc2.*"]))'

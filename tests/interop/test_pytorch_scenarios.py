@@ -28,6 +28,13 @@ DIFFERENT = {
     "wrong_settings": _TURNED_OFF,
     "dry_run": "A dry run writes no collections file.",
     "closed_early": "Upstream goes on after close().",
+    "mode_after_the_forward_pass": "A change of mode ends the step.",
+    "custom_added_late": "Upstream asks once which collections are included.",
+    "layer_replaced": "Upstream watches the parameters that the model had when it was registered.",
+    "hook_of_the_script": "Upstream's hooks run before those that the script registers later.",
+    "gradient_hook_of_the_script": "Upstream's hooks run before those that the script registers later.",
+    "part_called_before_the_model": "Upstream ends the training.",
+    "scripted": "Upstream ends the training.",
     "questions_of_the_hook": "Upstream makes a collection of each name that it is asked about.",
 }
 
