@@ -215,7 +215,11 @@ class LogEvents:
         next_token: str | None,
         start_from_head: bool,
     ) -> tuple[list[dict[str, Any]], str, str]:
-        """Answer GetLogEvents as moto's stream does. A token holds a direction and the position of an event."""
+        """Answer GetLogEvents. A token holds a direction and the position of an event.
+
+        Unlike in FilterLogEvents, and unlike in moto, an event at ``end_time`` is not included.
+        """
+        end_time = end_time and end_time - 1
         name = _name(stream)
         number = self.count(name, start_time, end_time)
         direction, position = _parse_token(next_token)
@@ -242,9 +246,9 @@ class LogEvents:
         limit: int | None,
         next_token: str | None,
         filter_pattern: str,
-        interleaved: bool,
+        interleaved: bool,  # noqa: ARG002 - as in CloudWatch, the events of several streams always come by time
     ) -> tuple[list[dict[str, Any]], str | None, list[dict[str, Any]]]:
-        """Answer FilterLogEvents as moto's group does, but page by page. A token holds the last event of a page."""
+        """Answer FilterLogEvents page by page. A token holds the last event of a page."""
         from moto.logs.exceptions import InvalidParameterException
 
         try:
@@ -254,24 +258,14 @@ class LogEvents:
         names = [name for name in group.streams if not log_stream_names or name in log_stream_names]
         searched = [{"logStreamName": name, "searchedCompletely": True} for name in names]
         after: int | None = None
-        together = [names] if interleaved else [[name] for name in names]
         if next_token:
             at, _, last = next_token.removeprefix(f"{log_group_name}@").rpartition("@")
             if at not in names or not last.isdecimal() or not next_token.startswith(f"{log_group_name}@"):
                 raise InvalidParameterException(_REFUSAL)
             after = int(last)
-            together = together[next(place for place, some in enumerate(together) if at in some) :]
         by_number = {self._find_number(_name(group.streams[name])): name for name in names}
-
-        def find() -> Iterator[Any]:
-            begin = after
-            for some in together:
-                own = [_name(group.streams[name]) for name in some]
-                found = self.read(own, start_time, end_time, after=begin)
-                yield from (event for event in found if matches(event.message))
-                begin = None
-
-        events = find()
+        found = self.read([_name(group.streams[name]) for name in names], start_time, end_time, after=after)
+        events = (event for event in found if matches(event.message))
         page = _cut_page(events, limit)
         has_more = bool(page) and next(events, None) is not None
         shown = [{**event.to_filter_dict(), "logStreamName": by_number[event.stream]} for event in page]

@@ -37,7 +37,8 @@ def read(logs: Any, **asked: Any) -> list[str]:
 
 
 def lines_of(*streams: str) -> list[str]:
-    return [f"{stream} {number}" for stream in streams for number in range(3)]
+    """The lines of these streams in the order of their times."""
+    return [f"{stream} {number}" for number in range(3) for stream in streams]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 10_000])
@@ -48,9 +49,19 @@ def test_a_prefix_selects_streams_on_every_page(logs: Any, limit: int) -> None:
     assert read(logs, logStreamNamePrefix="job-1/", filterPattern='"algo-2 2"', **config) == ["job-1/algo-2 2"]
 
 
-def test_interleaved_lines_of_a_prefix_come_by_time(logs: Any) -> None:
-    found = read(logs, logStreamNamePrefix="job-1/", interleaved=True)
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_lines_of_several_streams_come_by_time(logs: Any, interleaved: bool) -> None:
+    found = read(logs, logStreamNamePrefix="job-1/", interleaved=interleaved)
     assert [message[-1] for message in found] == list("001122")
+
+
+def test_the_end_is_excluded_for_one_stream_and_included_for_several(logs: Any) -> None:
+    (*_, last) = logs.get_log_events(logGroupName=GROUP, logStreamName=STREAMS[0])["events"]
+    until = {"logGroupName": GROUP, "endTime": last["timestamp"]}
+    of_one = logs.get_log_events(**until, logStreamName=STREAMS[0])["events"]
+    assert [event["message"] for event in of_one] == lines_of(STREAMS[0])[:-1]
+    of_several = logs.filter_log_events(**until, logStreamNames=[STREAMS[0]])["events"]
+    assert [event["message"] for event in of_several] == lines_of(STREAMS[0])
 
 
 def test_a_prefix_that_no_stream_has_finds_nothing(logs: Any) -> None:
