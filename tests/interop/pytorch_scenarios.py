@@ -300,6 +300,11 @@ SCENARIOS = {
         'hook.get_collection("own").include("vector")',
         fit='fit(hook, net, criterion, each=lambda n: hook.save_tensor("vector", torch.arange(3) + n, "own"))',
     ),
+    "save_tensor_of_a_rare_collection": trained(
+        "",
+        'hook.get_collection("losses").save_config = smd.SaveConfig(save_interval=2)',
+        fit="fit(hook, net, criterion, each=lambda n: hook.save_tensor('vector', torch.arange(3) + n))",
+    ),
     "save_tensor_before_each_step": trained(
         f'{EACH}, include_collections=["own"]',
         'hook.get_collection("own").include("vector")',
