@@ -173,6 +173,12 @@ REPLACED = (
         ("set_alarm_state", "alarm_name", "the alarm's actions run"),
         ("delete_alarms", "alarm_names", "an alarm of a composite alarm cannot be deleted"),
         ("get_filtered_metrics", "metric_name namespace dimensions", "ListMetrics names each metric once"),
+        (
+            "get_metric_statistics",
+            "namespace metric_name start_time end_time period stats dimensions unit",
+            "metrics with other dimensions are left out",
+        ),
+        ("get_metric_data", "queries start_time end_time scan_by", "metrics with other dimensions are left out"),
     ),
     *_of(
         "moto.cloudwatch.responses:CloudWatchResponse",

@@ -43,6 +43,7 @@ class MotoStore:
         check_moto(moto.__version__)
         # Imported here: with an incompatible moto, the imports could fail.
         from emulator.moto_services.cloudwatch.metric_filters import count_log_events
+        from emulator.moto_services.cloudwatch.metric_periods import aggregate_like_cloudwatch
         from emulator.moto_services.cloudwatch.metrics import list_metrics_once
         from emulator.moto_services.cloudwatch.sagemaker_metrics import count_missing_steps
         from emulator.moto_services.durable import DurableBackends
@@ -72,7 +73,7 @@ class MotoStore:
                 folder / "moto",
                 {
                     "awslambda": [keeping_policies_apart],
-                    "cloudwatch": [list_metrics_once],
+                    "cloudwatch": [list_metrics_once, aggregate_like_cloudwatch],
                     "iam": [refusing_like_iam, creating_aws_managed_policies, simulating_policies],
                     "kms": [finding_keys_by_arn],
                     "logs": [count_log_events],
