@@ -29,6 +29,8 @@ from emulator.moto_services.unit_of_work import keeping, reading
 _ENVELOPE_KEYS = ("source", "detail-type", "account", "region")
 # EventBridge's quota of targets for one rule.
 _MAX_TARGETS = 5
+# What a target receives in place of the event.
+_INPUTS = ("Input", "InputPath", "InputTransformer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +267,9 @@ def capture_dispatch(sink: Callable[[list[Target], dict[str, Any]], None]) -> It
 
 
 def _build_put_targets() -> Callable[[Any, list[dict[str, Any]]], None]:
-    """Build a replacement of ``put_targets`` of moto's rules that rejects more targets than EventBridge allows."""
+    """Build a replacement of ``put_targets`` of moto's rules that rejects targets which EventBridge does not allow."""
     from moto.core.exceptions import JsonRESTError
+    from moto.events.exceptions import ValidationException
 
     put = inspect.unwrap(_rule_class().put_targets)
 
@@ -277,6 +280,15 @@ def _build_put_targets() -> Callable[[Any, list[dict[str, Any]]], None]:
                 "LimitExceededException",
                 f"The requested resource exceeds the maximum number allowed: at most {_MAX_TARGETS} targets a rule.",
             )
+        for target in targets:
+            if sum(name in target for name in _INPUTS) > 1:
+                raise ValidationException(
+                    f"Only one of {', '.join(_INPUTS)} can be given, and the target {target['Id']} has several."
+                )
+            try:
+                json.loads(target.get("Input", "{}"))
+            except (ValueError, RecursionError) as error:
+                raise ValidationException(f"The Input of the target {target['Id']} is not JSON: {error}.") from error
         put(rule, targets)
 
     return put_targets

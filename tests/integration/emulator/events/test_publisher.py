@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from emulator.lambda_functions.invoker import FunctionInvoker
 from tests.integration.emulator.small_emulator import ACCOUNT, REGION, Emulator
@@ -391,6 +392,21 @@ def test_patterns_are_tried_and_refused_before_there_is_a_rule(emulator: Emulato
     with pytest.raises(events.exceptions.InvalidEventPatternException, match=said):
         events.put_rule(Name="rule", EventPattern=json.dumps(refused))
     assert events.list_rules()["Rules"] == []
+
+
+@pytest.mark.parametrize(
+    ("inputs", "text"),
+    [
+        ({"Input": "{}", "InputPath": "$.detail"}, "Only one of Input, InputPath, InputTransformer can be given"),
+        ({"Input": "{"}, "The Input of the target 0 is not JSON"),
+    ],
+)
+def test_a_target_has_one_input_which_is_json(emulator: Emulator, inputs: dict[str, str], text: str) -> None:
+    events = emulator.client("events")
+    with pytest.raises(ClientError, match=text) as refused:
+        put_rule(emulator, {"Arn": create_queue(emulator), **inputs})
+    assert refused.value.response["Error"]["Code"] == "ValidationException"
+    assert events.list_targets_by_rule(Rule="rule")["Targets"] == []
 
 
 def test_a_rule_has_five_targets_at_most(emulator: Emulator) -> None:
