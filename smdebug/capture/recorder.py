@@ -413,17 +413,23 @@ class StepRecorder(KeptOutOfCopies):
         elif name not in self._told_not_due:
             self._told_not_due.add(name)
             get_logger().info(
-                "%s is not saved at step %d of mode %s: the save_config of %s saves other steps. Not said again.",
+                "%s is not saved at step %d of mode %s: no collection is saved at it. Not said again.",
                 name,
                 self._get_mode_step(),
                 self.mode.name,
-                ", ".join(collection_names),
             )
 
     def _get_due(self, collection_names: Iterable[str]) -> list[Collection]:
+        """Return the collections for which a value of save_tensor is saved now.
+
+        At a step at which anything is saved, these are all that the script named, whichever steps they ask for: the
+        losses of a script may be saved at each step, and its labels belong to them.
+        """
         self.collections.get_plan()
-        step = self._get_mode_step()
         collections = [self.collections.manager.get(name) for name in collection_names]
+        if self.plan is not None:
+            return collections
+        step = self._get_mode_step()
         return [
             found for found in collections if found.save_config and found.save_config.should_save_step(self.mode, step)
         ]

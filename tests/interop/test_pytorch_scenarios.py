@@ -30,7 +30,6 @@ DIFFERENT = {
     "closed_early": "Upstream goes on after close().",
     "mode_after_the_forward_pass": "A change of mode ends the step.",
     "custom_added_late": "Upstream asks once which collections are included.",
-    "save_tensor_of_a_rare_collection": "Upstream saves it whenever some collection is saved.",
     "layer_replaced": "Upstream watches the parameters that the model had when it was registered.",
     "hook_of_the_script": "Upstream's hooks run before those that the script registers later.",
     "gradient_hook_of_the_script": "Upstream's hooks run before those that the script registers later.",

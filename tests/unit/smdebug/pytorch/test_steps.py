@@ -97,6 +97,20 @@ def test_a_tensor_that_is_given_while_nothing_is_due_is_said_to_be_left_out_once
     assert left_out.startswith("mine is not saved at step 1 of mode GLOBAL: ")
 
 
+def test_a_tensor_that_is_given_is_saved_whenever_any_collection_is(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    hook = make_hook(include_collections=["losses"], save_config=smd.SaveConfig(save_interval=100))
+    hook.get_collection("losses").save_config = smd.SaveConfig(save_interval=2)
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    for number in range(5):
+        hook.save_tensor("labels", torch.tensor([number]))
+        training.step()
+    hook.close()
+    assert {step: run.values(step)["labels"].tolist() for step in run.steps} == {0: [0], 2: [2], 4: [4]}
+
+
 def test_every_thousand_steps_have_an_index_folder_of_their_own(
     make_hook: MakeHook, training: Training, run: WrittenRun
 ) -> None:
