@@ -93,7 +93,7 @@ def test_custom_rule_with_other_trials(custom: Any, run: RunMaker, tmp_path: Pat
         ({"source": "s3://runs/nothing/rule.py"}, "s3://runs/nothing/rule.py does not exist"),
         ({"source": "s3://runs/rules/broken.py"}, "broken.py is not Python"),
         ({"source": "s3://runs/escape"}, "leaves the folder"),
-        ({"source": "https://example.com/rule.py"}, "not an S3 path"),
+        ({"source": "https://example.com/rule.py"}, "give s3://bucket/prefix/file.py."),
     ],
 )
 def test_custom_rule_that_fails(
