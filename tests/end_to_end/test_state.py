@@ -67,11 +67,11 @@ def test_everything_is_exported_forgotten_and_imported(
     assert (refused_bound.status_code, "olderThanSeconds" in refused_bound.json()["error"]) == (400, True)
     unasked = run_command(tmp_path / "state", "prune")
     assert unasked.returncode == 1
-    assert re.search(r"would remove 2 items of ended jobs, 10\d kB: confirm with --yes", unasked.stderr)
+    assert re.search(r"would remove 2 items of ended jobs, 1\d\d kB: confirm with --yes", unasked.stderr)
     assert list_left() == {("log", "a-runs"), ("folder", "failed")}
     pruned = run_command(tmp_path / "state", "prune", "--yes")
     assert pruned.returncode == 0, pruned.stderr
-    assert re.search(r"^2 removed, 10\d kB\.$", pruned.stdout, re.MULTILINE)
+    assert re.search(r"^2 removed, 1\d\d kB\.$", pruned.stdout, re.MULTILINE)
     assert re.search(r"^log +\d+ k?B  ", pruned.stdout, re.MULTILINE)
     assert [path.name.rpartition("-")[0] for path in kept.parent.iterdir()] == ["b-runs"]
     assert list_left() == set()
