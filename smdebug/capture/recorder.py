@@ -412,27 +412,20 @@ class StepRecorder(KeptOutOfCopies):
             self._write(name, value, selection)
         elif name not in self._told_not_due:
             self._told_not_due.add(name)
-            get_logger().info(
-                "%s is not saved at step %d of mode %s: no collection is saved at it. Not said again.",
-                name,
-                self._get_mode_step(),
-                self.mode.name,
-            )
+            place = (name, self._get_mode_step(), self.mode.name)
+            get_logger().info("%s is not saved at step %d of mode %s: nothing is saved then. Not said again.", *place)
 
     def _get_due(self, collection_names: Iterable[str]) -> list[Collection]:
         """Return the collections for which a value of save_tensor is saved now.
 
-        At a step at which anything is saved, these are all that the script named, whichever steps they ask for: the
-        losses of a script may be saved at each step, and its labels belong to them.
+        At a step at which anything is saved, these are all that the script named: labels belong to the step's losses.
         """
         self.collections.get_plan()
-        collections = [self.collections.manager.get(name) for name in collection_names]
-        if self.plan is not None:
-            return collections
-        step = self._get_mode_step()
-        return [
-            found for found in collections if found.save_config and found.save_config.should_save_step(self.mode, step)
-        ]
+        found = [self.collections.manager.get(name) for name in collection_names]
+        if self.plan is None:
+            step = self._get_mode_step()
+            found = [each for each in found if each.save_config and each.save_config.should_save_step(self.mode, step)]
+        return found
 
     def _get_mode_step(self) -> int:
         return self.counters.get_mode_step_to_write(self.mode)
