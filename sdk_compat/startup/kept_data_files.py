@@ -4,7 +4,8 @@ Each session of boto3 reads the files of its services anew: SageMaker's model or
 of a second each. The SageMaker SDK creates several sessions for an estimator. So the function that reads a file keeps
 what it has read, for as long as the file stays the same.
 
-botocore's clients of one session share what was read, too, so none of them changes it.
+botocore's clients of one session share what was read, too. Those of S3 change its model all the same, and moto, which a
+test may use in the same process, changes SQS's and cannot work with the changed model of S3. These two are read anew.
 
 This module imports only modules that Python's start-up has already imported, and supports the same Python versions as
 boto3.
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 READING_MODULES = ("botocore.loaders",)
 # botocore looks for a file with each of these endings, in this order.
 _ENDINGS = (".json", ".json.gz")
+_CHANGED = ("s3", "sqs")
 
 
 def keep_data_files(module: Any) -> None:
@@ -42,7 +44,7 @@ def _keep(read: Any) -> Any:
         if found is not None and found[0] == state:
             return found[1]
         content = read(self, file_path)
-        if content is not None:
+        if content is not None and not any(f"{os.sep}{name}{os.sep}" in file_path for name in _CHANGED):
             kept[file_path] = (state, content)
         return content
 
