@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 READING_MODULES = ("botocore.loaders",)
 # botocore looks for a file with each of these endings, in this order.
 _ENDINGS = (".json", ".json.gz")
+# Services whose models do not stay as they were read.
 _CHANGED = ("s3", "sqs")
 
 
@@ -44,11 +45,17 @@ def _keep(read: Any) -> Any:
         if found is not None and found[0] == state:
             return found[1]
         content = read(self, file_path)
-        if content is not None and not any(f"{os.sep}{name}{os.sep}" in file_path for name in _CHANGED):
+        if content is not None and not _is_changed(file_path):
             kept[file_path] = (state, content)
         return content
 
     return load_file
+
+
+def _is_changed(file_path: str) -> bool:
+    """Whether the file is a model, as in `s3/2006-03-01/service-2`, that its users change."""
+    *_, service, _version, file = ("", "", *file_path.split(os.sep))  # noqa: PTH206 - pathlib is slow to import
+    return file == "service-2" and service in _CHANGED
 
 
 def _read_state(path: str) -> tuple[int, int, int] | None:

@@ -52,6 +52,17 @@ def test_loaders_share_what_one_of_them_has_read(reader: CountingLoader) -> None
     assert models[0] == models[1]
 
 
+def test_other_files_of_these_services_are_kept(reader: CountingLoader, tmp_path: Path) -> None:
+    # A folder of that name, in which botocore may be installed, says nothing.
+    for folder in (tmp_path / "s3" / "2006-03-01", tmp_path / "s3" / "sns" / "2010-03-31"):
+        folder.mkdir(parents=True)
+        (folder / "endpoint-rule-set-1.json").write_text("{}")
+        (folder / "service-2.json").write_text("{}")
+    for name in ("s3/2006-03-01/endpoint-rule-set-1", "s3/sns/2010-03-31/service-2"):
+        path = str(tmp_path / name)
+        assert reader.load_file(path) is reader.load_file(path)
+
+
 @pytest.mark.parametrize("service", ["s3", "sqs"])
 def test_models_that_their_users_change_are_not_shared(reader: CountingLoader, service: str) -> None:
     first, second = (Loader(file_loader=reader).load_service_model(service, "service-2") for _ in range(2))
