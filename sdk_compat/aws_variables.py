@@ -125,10 +125,10 @@ def write_rule_sets(models: Path, endpoint_url: str) -> None:
 
 
 def _read_rules(path: Path) -> Any:
-    """Read the rules of a rule set that was written before; None if there is none."""
+    """Read the rules of a rule set that was written before; None if there is none, or it is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))["rules"]
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
         return None
 
 

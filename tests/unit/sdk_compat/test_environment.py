@@ -78,6 +78,16 @@ def test_preparing_again_replaces_the_rules_of_an_earlier_version(
     assert len(json.loads(path.read_text())["rules"]) == kept + len(aws_variables._AWS_SUFFIXES) - 1
 
 
+@pytest.mark.parametrize("damaged", ["", "[]", "{}", "no JSON"])
+def test_preparing_again_replaces_a_damaged_rule_set(tmp_path: Path, damaged: str) -> None:
+    prepare_environment(URL, {}, folder=tmp_path)
+    (path,) = (tmp_path / "models" / "sqs").rglob("*.json")
+    written = path.read_text()
+    path.write_text(damaged)
+    prepare_environment(URL, {}, folder=tmp_path)
+    assert path.read_text() == written
+
+
 def test_the_sdks_configuration_is_never_read_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "config.yaml"
     sagemaker_v2.write_config(path)
