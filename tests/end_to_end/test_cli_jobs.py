@@ -7,22 +7,26 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from click.testing import Result
 
 from benchmarks.shared.tensorboard import build_tensorboard
 from emulator.cli.jobs.tensorboard import fetch_changed
 from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
 from tests.boto3_client import make_client
+from tests.end_to_end.commands import run_command
 from tests.end_to_end.finished_jobs import wait_until_ended
 from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., Result]
+Program = Callable[..., subprocess.CompletedProcess[str]]
 
 NAME = "digits-named-as-the-sdk-does-2026-11-22-03-10-00-001"
 BUCKET = "cli-jobs"
@@ -41,7 +45,7 @@ print("the last words of the script")
 @pytest.fixture(scope="module")
 def state(start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """State folder of an emulator with a job that ended, in eu-west-1, and one that failed, in us-east-1."""
-    emulator = start_emulator("process")
+    emulator = start_emulator("process", warm=False)
     # A job's bucket is in the job's region.
     s3 = emulator.client("s3", "eu-west-1")
     script = tmp_path_factory.mktemp("source") / "train.py"
@@ -84,17 +88,34 @@ def state(start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pyte
 
 
 @pytest.fixture
-def command(state: Path, tmp_path: Path) -> Command:
-    """Run a command in an empty folder, on a terminal of 80 columns."""
-    variables = {"SMDEBUG_EMULATOR_STATE_DIR": str(state), "COLUMNS": "80", "AWS_PROFILE": "not-here"}
-    quiet = {"SMDEBUG_LOG_LEVEL": "error", "MPLBACKEND": "agg"}
-    environment = {**os.environ, **variables, **quiet, "HOME": str(tmp_path)}
+def variables(state: Path, tmp_path: Path) -> dict[str, str]:
+    """Those of a terminal of 80 columns."""
+    return {
+        "SMDEBUG_EMULATOR_STATE_DIR": str(state),
+        "COLUMNS": "80",
+        "AWS_PROFILE": "not-here",
+        "SMDEBUG_LOG_LEVEL": "error",
+        "MPLBACKEND": "agg",
+        "HOME": str(tmp_path),
+    }
+
+
+@pytest.fixture
+def command(variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return partial(run_command, environment=variables)
+
+
+@pytest.fixture
+def program(variables: dict[str, str], tmp_path: Path) -> Program:
+    """Run a command that leaves all to a program of its own, in an empty folder."""
 
     def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [sys.executable, "-P", "-m", "emulator", *arguments],
             cwd=tmp_path,
-            env=environment,
+            env={**os.environ, **variables},
             capture_output=True,
             text=True,
             check=False,
@@ -167,17 +188,17 @@ def test_logs_of_a_job_and_of_a_rule(command: Command) -> None:
     assert {line["stream"].split("/")[0] for line in lines} == {NAME}
 
 
-def test_tensors_and_plots(command: Command, tmp_path: Path) -> None:
-    assert json.loads(command("tensors", "001", "--json").stdout)["steps"]["GLOBAL"]["count"] == 16
-    assert len(command("tensors", "001", "--tensor", "gradient/Linear_bias").stdout.splitlines()) == 18
-    command("plot", "001", "gradient/Linear_weight", "--reduction", "mean", "-o", "weight.png")
+def test_tensors_and_plots(program: Program, tmp_path: Path) -> None:
+    assert json.loads(program("tensors", "001", "--json").stdout)["steps"]["GLOBAL"]["count"] == 16
+    assert len(program("tensors", "001", "--tensor", "gradient/Linear_bias").stdout.splitlines()) == 18
+    program("plot", "001", "gradient/Linear_weight", "--reduction", "mean", "-o", "weight.png")
     assert (tmp_path / "weight.png").read_bytes().startswith(b"\x89PNG")
-    assert "use a reduction" in command("plot", "001", "gradient/Linear_weight", code=1).stderr
+    assert "use a reduction" in program("plot", "001", "gradient/Linear_weight", code=1).stderr
 
 
-def test_rules_find_the_running_emulator(command: Command) -> None:
+def test_rules_find_the_running_emulator(program: Program) -> None:
     run = f"s3://{BUCKET}/tensors/{NAME}/debug-output"
-    done = command("rules", "run", "VanishingGradient", "--trial", run, "--param", "threshold=1e9", code=2)
+    done = program("rules", "run", "VanishingGradient", "--trial", run, "--param", "threshold=1e9", code=2)
     assert done.stdout.startswith("IssuesFound: ")
 
 

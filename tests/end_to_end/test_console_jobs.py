@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -18,6 +15,7 @@ from emulator.console.build import build_console, install_packages
 from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
 from tests.chromium import opened_chromium
 from tests.end_to_end.api_answers import find_differences, list_described
+from tests.end_to_end.commands import run_command
 from tests.end_to_end.console.page import find_violations
 from tests.end_to_end.many_jobs import FAILED_EVERY, REGION, TRIALS, TUNING, store_jobs
 from tests.waiting import wait_until
@@ -45,7 +43,7 @@ def running(
     build_console()
     state_dir: Path = tmp_path_factory.mktemp("many") / "state"
     store_jobs(state_dir, JOBS)
-    emulator = start_emulator("process", state_dir=state_dir)
+    emulator = start_emulator("process", state_dir=state_dir, warm=False)
     emulator.client("s3").create_bucket(Bucket=BUCKET)
     run_pipeline(emulator)
     lines = "import sys; [print('line', each) for each in range(30)]; sys.exit('what went wrong')"
@@ -255,12 +253,12 @@ def test_a_failed_job_shows_the_last_lines_of_its_log(page: Page) -> None:
 def test_page_command_and_api_say_the_same_of_where_a_jobs_seconds_went(page: Page, running: RunningEmulator) -> None:
     spent = {each["phase"]: each["seconds"] for each in ask(running, f"jobs/{REGION}/{FAILING}")["spent"]}
     assert spent
-    described = json.loads(run_command(running, "describe", FAILING, "--json"))
+    described = json.loads(ask_command(running, "describe", FAILING, "--json"))
     assert described["SecondsSpent"] == spent
     page.goto(f"/console#/jobs/{REGION}/{FAILING}")
     shown = page.locator("p.spent")
     expect(shown).to_contain_text("Seconds spent")
-    for text in (shown.inner_text(), run_command(running, "describe", FAILING).partition("Seconds spent")[2]):
+    for text in (shown.inner_text(), ask_command(running, "describe", FAILING).partition("Seconds spent")[2]):
         figures = {phase: float(re.search(rf"{phase} ([\d.]+)", text)[1]) for phase in spent}  # type: ignore[index]
         assert figures == pytest.approx(spent, abs=0.006)  # two digits
 
@@ -350,40 +348,38 @@ def test_answers_about_all_kinds_are_what_the_openapi_document_says(running: Run
 
 def test_the_command_line_lists_all_kinds(running: RunningEmulator) -> None:
     (execution,) = ask(running, "pipeline-executions")["jobs"]
-    assert "churn-0225 by LossNotDecreasing" in run_command(running, "processing")
-    listed = json.loads(run_command(running, "processing", "--status", "Completed", "--json", "-n", "3"))
+    assert "churn-0225 by LossNotDecreasing" in ask_command(running, "processing")
+    listed = json.loads(ask_command(running, "processing", "--status", "Completed", "--json", "-n", "3"))
     assert [each["status"] for each in listed] == ["Completed"] * 3
     rule = next(each["name"] for each in ask(running, "processing-jobs")["jobs"] if each["trainingJob"] == "churn-0225")
-    shown = run_command(running, "processing", rule)
+    shown = ask_command(running, "processing", rule)
     assert re.match(rf"{rule}  \({REGION}\)\nCompleted\nJudges +churn-0225 by LossNotDecreasing\nImage ", shown)
     (own,) = [each for each in ask(running, "processing-jobs")["jobs"] if not each["rule"]]
-    shown_of_own = run_command(running, "processing", own["name"]).splitlines()
+    shown_of_own = ask_command(running, "processing", own["name"]).splitlines()
     assert shown_of_own[:2] == [f"{own['name']}  ({REGION})", "Completed"]
     assert shown_of_own[2].split() == ["Image", own["image"]]
-    (tuning,) = json.loads(run_command(running, "tuning", "--json"))
+    (tuning,) = json.loads(ask_command(running, "tuning", "--json"))
     assert (tuning["name"], tuning["best"]) == (TUNING, 0.2)
-    assert "4/6" in run_command(running, "tuning")
-    lines = run_command(running, "tuning", TUNING).splitlines()
+    assert "4/6" in ask_command(running, "tuning")
+    lines = ask_command(running, "tuning", TUNING).splitlines()
     assert lines[0].split() == ["Trial", "Status", "loss", "learning-rate", "optimizer"]
     assert lines[1].split() == [f"{TUNING}-002", "Completed", "0.2", "0.001", "adam"]
-    assert execution["name"] in run_command(running, "pipelines")
-    steps = run_command(running, "pipelines", execution["name"][:6])
+    assert execution["name"] in ask_command(running, "pipelines")
+    steps = ask_command(running, "pipelines", execution["name"][:6])
     assert [line.split()[0] for line in steps.splitlines()] == [
         *("Step", "Prepare", "Train", "Check", "Refuse", "TrainAgain")
     ]
     assert "was quick" in steps
-    described = json.loads(run_command(running, "pipelines", execution["name"], "--json"))
+    described = json.loads(ask_command(running, "pipelines", execution["name"], "--json"))
     assert described["parameters"] == {"mode": "quick"}
-    assert "There is no tuning job nobody: smdebug-emulator tuning lists them." in run_command(
+    assert "There is no tuning job nobody: smdebug-emulator tuning lists them." in ask_command(
         running, "tuning", "nobody", code=3
     )
 
 
-def run_command(emulator: RunningEmulator, *arguments: str, code: int = 0) -> str:
-    command = [sys.executable, "-P", "-m", "emulator", *arguments, "--state-dir", str(emulator.state_dir)]
-    wide = os.environ | {"COLUMNS": "200"}
-    done = subprocess.run(command, env=wide, capture_output=True, text=True, check=False, timeout=PATIENCE_MS / 1000)
-    assert done.returncode == code, done.stdout + done.stderr
+def ask_command(emulator: RunningEmulator, *arguments: str, code: int = 0) -> str:
+    folder = ("--state-dir", str(emulator.state_dir))
+    done = run_command(*arguments, *folder, code=code, environment={"COLUMNS": "200"})
     return done.stdout if code == 0 else done.stderr
 
 

@@ -29,7 +29,7 @@ ROLE = "arn:aws:iam::123456789012:role/r"
 
 @pytest.fixture(scope="module")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
-    with RunningEmulator(tmp_path_factory.mktemp("faults") / "state", runtime="process") as running:
+    with RunningEmulator(tmp_path_factory.mktemp("faults") / "state", runtime="process", warm=False) as running:
         running.client("s3").create_bucket(Bucket="faults")
         yield running
 

@@ -37,7 +37,7 @@ def test_large_objects_and_many_log_lines_take_no_memory(tmp_path: Path) -> None
             target.write(block[: SIZE - target.tell()])
     with (tmp_path / "large").open("rb") as source:
         expected = hashlib.file_digest(source, "md5").hexdigest(), SIZE
-    with RunningEmulator(tmp_path / "state", runtime="process") as emulator:
+    with RunningEmulator(tmp_path / "state", runtime="process", warm=False) as emulator:
         s3, logs = emulator.client("s3"), emulator.client("logs")
         s3.create_bucket(Bucket="large")
         logs.create_log_group(logGroupName="g")

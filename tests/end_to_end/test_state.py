@@ -8,17 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import requests
+from click.testing import Result
 
 from sdk_compat.demo.training_job import BUCKET, stage_inputs
 from tests.boto3_client import make_client
+from tests.end_to_end.commands import run_command
 from tests.end_to_end.test_failures import build_script_request
 from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
 
 
-def run_command(state_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "emulator", *arguments, "--state-dir", str(state_dir)]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False)
+def ask(state_dir: Path, *arguments: str, code: int = 0) -> Result:
+    return run_command(*arguments, "--state-dir", str(state_dir), code=code)
 
 
 def test_everything_is_exported_forgotten_and_imported(
@@ -36,12 +37,10 @@ def test_everything_is_exported_forgotten_and_imported(
     script = "import time; print('alive', flush=True); time.sleep(600)"
     for name in ("a-runs", "b-runs"):
         sagemaker.create_training_job(**build_script_request(emulator, name, script))
-    refused = run_command(tmp_path / "state", "state", "export", str(tmp_path / "refused.tar"))
-    assert (refused.returncode, "2 jobs" in refused.stderr) == (1, True), refused.stderr
+    assert "2 jobs" in ask(tmp_path / "state", "state", "export", str(tmp_path / "refused.tar"), code=1).stderr
 
     assert requests.get(f"{emulator.endpoint_url}/_emulator/state", timeout=60).status_code == 409
-    forgotten = run_command(tmp_path / "state", "reset", "--job-name-prefix", "a-")
-    assert (forgotten.returncode, forgotten.stdout) == (0, "Deleted 1 job.\n"), forgotten.stderr
+    assert ask(tmp_path / "state", "reset", "--job-name-prefix", "a-").stdout == "Deleted 1 job.\n"
     assert list_jobs() == ["b-runs"]
     assert sagemaker.describe_training_job(TrainingJobName="b-runs")["TrainingJobStatus"] == "InProgress"
     assert s3.list_buckets()["Buckets"], "with a prefix, S3 stays"
@@ -53,24 +52,20 @@ def test_everything_is_exported_forgotten_and_imported(
     (kept / "elsewhere").symlink_to(tmp_path)
 
     def list_left(*bounds: str) -> set[tuple[str, str]]:
-        told = run_command(tmp_path / "state", "prune", "--dry-run", "--json", *bounds)
-        assert told.returncode == 0, told.stderr
+        told = ask(tmp_path / "state", "prune", "--dry-run", "--json", *bounds)
         return {(each["kind"], each["job"]) for each in json.loads(told.stdout)}
 
     assert list_left() == {("log", "a-runs"), ("folder", "failed")}
     assert list_left("--older-than", "1h") == list_left("--keep", "1G") == set()
     assert list_left("--keep", "0") == list_left("--older-than", "0s") == {("log", "a-runs"), ("folder", "failed")}
     for wrong in (("--older-than", "7"), ("--keep", "much")):
-        refused = run_command(tmp_path / "state", "prune", *wrong)
-        assert (refused.returncode, f"'{wrong[1]}' is not a" in refused.stderr) == (2, True), refused.stderr
+        assert f"'{wrong[1]}' is not a" in ask(tmp_path / "state", "prune", *wrong, code=2).stderr
     refused_bound = requests.post(f"{emulator.endpoint_url}/_emulator/prune?olderThanSeconds=nan", timeout=60)
     assert (refused_bound.status_code, "olderThanSeconds" in refused_bound.json()["error"]) == (400, True)
-    unasked = run_command(tmp_path / "state", "prune")
-    assert unasked.returncode == 1
+    unasked = ask(tmp_path / "state", "prune", code=1)
     assert re.search(r"would remove 2 items of ended jobs, 1\d\d kB: confirm with --yes", unasked.stderr)
     assert list_left() == {("log", "a-runs"), ("folder", "failed")}
-    pruned = run_command(tmp_path / "state", "prune", "--yes")
-    assert pruned.returncode == 0, pruned.stderr
+    pruned = ask(tmp_path / "state", "prune", "--yes")
     assert re.search(r"^2 removed, 1\d\d kB\.$", pruned.stdout, re.MULTILINE)
     assert re.search(r"^log +\d+ k?B  ", pruned.stdout, re.MULTILINE)
     assert [path.name.rpartition("-")[0] for path in kept.parent.iterdir()] == ["b-runs"]
@@ -85,23 +80,19 @@ def test_everything_is_exported_forgotten_and_imported(
     )
     objects = [each["Key"] for each in s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
     archive = tmp_path / "state.tar"
-    exported = run_command(tmp_path / "state", "state", "export", str(archive))
-    assert exported.returncode == 0, exported.stderr
+    ask(tmp_path / "state", "state", "export", str(archive))
 
     sagemaker.create_training_job(**build_script_request(emulator, "c-runs", script))
-    everything = run_command(tmp_path / "state", "reset", "--all", "--yes", "--no-undo")
-    assert everything.returncode == 0, everything.stderr
+    ask(tmp_path / "state", "reset", "--all", "--yes", "--no-undo")
     assert list_jobs() == []
     assert s3.list_buckets()["Buckets"] == []
     assert "QueueUrls" not in sqs.list_queues()
 
     (tmp_path / "none.tar").write_bytes(b"no archive")
-    refused = run_command(tmp_path / "state", "state", "import", str(tmp_path / "none.tar"))
-    assert refused.returncode == 1
+    refused = ask(tmp_path / "state", "state", "import", str(tmp_path / "none.tar"), code=1)
     assert "not an archive of an emulator's state" in refused.stderr
     assert "give a file that smdebug-emulator state export wrote" in refused.stderr
-    imported = run_command(tmp_path / "state", "state", "import", str(archive))
-    assert imported.returncode == 0, (imported.stderr, emulator.log_text())
+    ask(tmp_path / "state", "state", "import", str(archive))
     assert list_jobs() == ["b-runs"]
     assert [each["Key"] for each in s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])] == objects
     assert sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"] == "waiting"
