@@ -1,16 +1,12 @@
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import pytest
 
 from sdk_compat.startup.checked_schemas import check_schemas_once
-from tests.unit.sdk_compat.shell_of_env import run_in_shell_of_env
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCHEMA = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
 
@@ -54,18 +50,3 @@ def test_a_module_whose_jsonschema_is_something_else_is_left_alone() -> None:
     check_schemas_once(module)
     assert module.jsonschema is replaced
     check_schemas_once(types.SimpleNamespace())
-
-
-@pytest.mark.slow
-def test_a_shell_with_the_variables_of_env_has_the_sdk_check_its_schema_once(tmp_path: Path) -> None:
-    source = (
-        "import jsonschema\n"
-        "checks = []\n"
-        "jsonschema.Draft202012Validator.check_schema = checks.append\n"
-        "import sagemaker.session, sagemaker.utils\n"
-        "config = sagemaker.config.load_sagemaker_config()\n"
-        "path = 'SageMaker.PythonSDK.Modules.TelemetryOptOut'\n"
-        "found = {sagemaker.utils.get_sagemaker_config_value(None, path, config) for _ in range(3)}\n"
-        "print(found, len(checks))"
-    )
-    assert run_in_shell_of_env(source, tmp_path).split()[-2:] == ["{True}", "1"]

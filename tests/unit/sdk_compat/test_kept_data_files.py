@@ -11,7 +11,6 @@ import pytest
 from botocore.loaders import JSONFileLoader, Loader
 
 from sdk_compat.startup.kept_data_files import keep_data_files
-from tests.unit.sdk_compat.shell_of_env import run_in_shell_of_env
 
 
 class CountingLoader(JSONFileLoader):
@@ -106,31 +105,3 @@ def test_a_module_without_the_class_is_left_alone() -> None:
     module = types.SimpleNamespace(other=1)
     keep_data_files(module)
     assert vars(module) == {"other": 1}
-
-
-@pytest.mark.slow
-def test_a_shell_with_the_variables_of_env_has_data_files_read_once(tmp_path: Path) -> None:
-    source = (
-        "import json\n"
-        "from botocore.loaders import JSONFileLoader\n"
-        "load, read = JSONFileLoader._load_file, []\n"
-        "def load_file(self, path, open_method):\n"
-        "    found = load(self, path, open_method)\n"
-        "    read.extend([] if found is None else [path])\n"
-        "    return found\n"
-        "JSONFileLoader._load_file = load_file\n"
-        "import boto3, sagemaker.session, sagemaker.utils\n"
-        "from sagemaker import image_uris\n"
-        "regions = 'us-east-1', 'cn-north-1', 'us-east-1'\n"
-        "uris = [image_uris.retrieve('xgboost', region, '1.7-1') for region in regions]\n"
-        "for region in regions:\n"
-        "    boto3.Session().client('sagemaker', region)\n"
-        "names = ['endpoints', 'sagemaker/2017-07-24/service-2']\n"
-        "counts = [sum(f'/{name}.json' in path for path in read) for name in names]\n"
-        "print(json.dumps([counts, uris, sagemaker.utils.aws_partition('cn-north-1')]))\n"
-    )
-    counts, uris, partition = json.loads(run_in_shell_of_env(source, tmp_path).splitlines()[-1])
-    assert counts == [1, 1]
-    assert [".dkr.ecr.us-east-1.amazonaws.com/" in uri for uri in uris] == [True, False, True]
-    assert ".dkr.ecr.cn-north-1.amazonaws.com.cn/" in uris[1]
-    assert partition == "aws-cn"

@@ -1,6 +1,3 @@
-import os
-import subprocess
-import sys
 import time
 import types
 from datetime import UTC, datetime
@@ -139,23 +136,3 @@ def test_what_is_not_a_number_of_seconds(text: str, tmp_path: Path) -> None:
 def test_env_sets_the_variable_and_keeps_the_users_own(tmp_path: Path) -> None:
     assert prepare_environment(URL, {}, folder=tmp_path)[POLL_VARIABLE] == "1"
     assert prepare_environment(URL, {POLL_VARIABLE: "off"}, folder=tmp_path)[POLL_VARIABLE] == "off"
-
-
-@pytest.mark.slow
-def test_a_shell_with_the_variables_of_env_shortens_the_sdks_waits(tmp_path: Path) -> None:
-    (tmp_path / "short_polls.py").write_text("the_users_own = True")
-    source = (
-        "import short_polls, socket, sagemaker.session\n"
-        "print(type(sagemaker.session.time).__name__, short_polls.the_users_own, socket.getaddrinfo.__module__)"
-    )
-    variables = prepare_environment(URL, {}, folder=tmp_path / "clients")
-    path = os.pathsep.join([variables["PYTHONPATH"], str(tmp_path)])
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", source],
-        env={**variables, "PYTHONPATH": path, "HOME": str(tmp_path), "SAGEMAKER_SUPPRESS_V2_WARNING": "1"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split()[-3:] == ["PollingTime", "True", "socket"]
