@@ -35,9 +35,10 @@ def list_pages(s3: Any, **request: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("requests", [8, pytest.param(40, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("versioning", [False, True])
-def test_pages_are_those_that_moto_makes_of_all_keys(s3: Any, versioning: bool) -> None:
-    bucket = f"listed-{versioning}".lower()
+def test_pages_are_those_that_moto_makes_of_all_keys(s3: Any, versioning: bool, requests: int) -> None:
+    bucket = f"listed-{versioning}-{requests}".lower()
     s3.create_bucket(Bucket=bucket)
     if versioning:
         s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
@@ -48,7 +49,7 @@ def test_pages_are_those_that_moto_makes_of_all_keys(s3: Any, versioning: bool) 
             s3.put_object(Bucket=bucket, Key=name, Body=name.encode() * turn, ChecksumAlgorithm="SHA256")
         for name in generator.sample(NAMES, 3):
             s3.delete_object(Bucket=bucket, Key=name)
-        for _ in range(25):
+        for _ in range(requests):
             request = {
                 "Bucket": bucket,
                 "Prefix": generator.choice(["", "a", "a/", "a/b", "b", "none"]),
