@@ -1,6 +1,6 @@
 """Scripts of one framework, run and read with whichever smdebug is imported.
 
-python scenario_program.py write MODULE FOLDER    runs each script of the module; its run is FOLDER/<name>
+python scenario_program.py write MODULE FOLDER NAME...    runs scripts of the module; the run of each is FOLDER/<name>
 python scenario_program.py read MODULE FOLDER...  prints what this smdebug reads from the runs, a line of JSON a folder
 
 A module has SCENARIOS (scripts by name), PREAMBLE (a script that is run before each), and `build_names(out)`, which
@@ -184,11 +184,11 @@ def read_fields(message: bytes, *, repeated: bool = False) -> Any:
     return fields if repeated else dict(fields)
 
 
-def write(module: Any, folder: Path) -> None:
+def write(module: Any, folder: Path, chosen: list[str]) -> None:
     agent: Any = importlib.import_module("smdebug.core.utils").error_handling_agent
     found: dict[str, Any] = {}
-    for name, script in module.SCENARIOS.items():
-        out = folder / name
+    for name in chosen:
+        script, out = module.SCENARIOS[name], folder / name
         # One failure turns upstream off for the rest of its process.
         agent.disable_smdebug, agent.hook = False, None
         names = module.build_names(str(out))
@@ -254,7 +254,7 @@ if __name__ == "__main__":
     command, scenarios, *folders = sys.argv[1:]
     module = import_scenarios(scenarios)
     if command == "write":
-        write(module, Path(folders[0]))
+        write(module, Path(folders[0]), folders[1:])
     else:
         found = [json.dumps(read(module, Path(folder))) for folder in folders]
         sys.stdout.write("".join(f"\n{answers}" for answers in found))

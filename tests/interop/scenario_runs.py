@@ -5,7 +5,7 @@ import math
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,12 +37,18 @@ class ScenarioRuns(NamedTuple):
 
 
 def run_scenarios(
-    module: str, python: Path, original: Path | None, folder: Path, python_of_original: Path | None = None
+    module: str,
+    chosen: Iterable[str],
+    python: Path,
+    original: Path | None,
+    folder: Path,
+    python_of_original: Path | None = None,
 ) -> ScenarioRuns:
-    """Run all scripts of a module with both libraries, and read all runs with both.
+    """Run scripts of a module with both libraries, and read all runs with both.
 
     Args:
         module: name of the module with the scripts, beside this one.
+        chosen: names of the scripts.
         python: interpreter with the framework.
         original: folder with the real smdebug; None if the interpreter has it installed.
         folder: an empty folder for the runs.
@@ -53,7 +59,7 @@ def run_scenarios(
     written, read = {}, {}
     for writer, path in paths.items():
         (folder / writer).mkdir()
-        run_program(pythons[writer], path, "write", module, folder / writer)
+        run_program(pythons[writer], path, "write", module, folder / writer, *chosen)
         written[writer] = json.loads((folder / writer / "written.json").read_text())
     for reader, path in paths.items():
         printed = run_program(pythons[reader], path, "read", module, *(folder / writer for writer in paths))

@@ -38,7 +38,7 @@ def runs(version: str, tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns
     pythons = {each: find_python(each) for each in (version, NEWEST_OF_ORIGINAL)}
     original: Path = build_packages(HERE / "requirements-upstream-alone.txt", pythons[NEWEST_OF_ORIGINAL])
     folder = tmp_path_factory.mktemp("runs")
-    return run_scenarios("keras_scenarios", pythons[version], original, folder, pythons[NEWEST_OF_ORIGINAL])
+    return run_scenarios("keras_scenarios", SCENARIOS, pythons[version], original, folder, pythons[NEWEST_OF_ORIGINAL])
 
 
 def find_python(version: str) -> Path:

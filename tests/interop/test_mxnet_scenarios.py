@@ -20,7 +20,7 @@ DIFFERENT = {"epochs": _MODES, "epochs_of_modes": _MODES}
 def runs(tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
     """What both libraries have written and read."""
     python = build_upstream(REQUIREMENTS)
-    return run_scenarios("mxnet_scenarios", python, None, tmp_path_factory.mktemp("runs"))
+    return run_scenarios("mxnet_scenarios", SCENARIOS, python, None, tmp_path_factory.mktemp("runs"))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -40,7 +40,7 @@ DIFFERENT = {
 def runs(tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
     """What both libraries have written and read."""
     python = build_environment("upstream-xgboost", HERE / "requirements-upstream-xgboost.txt")
-    return run_scenarios("xgboost_scenarios", python, None, tmp_path_factory.mktemp("runs"))
+    return run_scenarios("xgboost_scenarios", SCENARIOS, python, None, tmp_path_factory.mktemp("runs"))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
