@@ -32,4 +32,4 @@ def wait_until(condition: Callable[[], Found], what: object = "", *, seconds: fl
             return found
         now = time.monotonic()
         assert now < deadline, f"waited {seconds} s: {what() if callable(what) else what}"
-        time.sleep(min(max(0.01, 4 * (now - asked)), 0.25))
+        time.sleep(min(max(0.01, 9 * (now - asked)), 0.5))
