@@ -114,42 +114,6 @@ def test_name_taken_unknown_job_and_late_stop(staged: RunningEmulator, job_name:
 
 
 @pytest.mark.any_back_end
-def test_rule_that_raises_is_an_error_and_training_continues(
-    staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
-) -> None:
-    rule = """
-from smdebug.rules import Rule
-class Broken(Rule):
-    def __init__(self, base_trial, limit="1"):
-        super().__init__(base_trial, other_trials=None)
-    def invoke_at_step(self, step):
-        raise ZeroDivisionError("the limit is nothing")
-"""
-    staged.client("s3").put_object(Bucket=BUCKET, Key=f"rules/{job_name}/broken.py", Body=rule.encode())
-    request = build_request(job_name, HEALTHY)
-    request["DebugRuleConfigurations"] = [
-        {
-            "RuleConfigurationName": "Broken",
-            "RuleEvaluatorImage": "sagemaker-debugger-rule-evaluator:latest",
-            "InstanceType": "ml.t3.medium",
-            "VolumeSizeInGB": 10,
-            "RuleParameters": {
-                "source_s3_uri": f"s3://{BUCKET}/rules/{job_name}/broken.py",
-                "rule_to_invoke": "Broken",
-                "limit": "0",
-            },
-        }
-    ]
-    staged.client("sagemaker").create_training_job(**request)
-    description = wait_for_job(job_name)
-    assert description["TrainingJobStatus"] == "Completed", description
-    (status,) = description["DebugRuleEvaluationStatuses"]
-    assert status["RuleEvaluationStatus"] == "Error"
-    assert "ZeroDivisionError" in status["StatusDetails"]
-    assert "the limit is nothing" in status["StatusDetails"]
-
-
-@pytest.mark.any_back_end
 def test_script_that_runs_for_too_long_is_stopped(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
 ) -> None:

@@ -5,15 +5,12 @@ The training beside them saves a few numbers.
 
 import json
 import os
-import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sdk_compat.environment import prepare_environment
+from tests.end_to_end.commands import run_command
 from tests.running_emulator import RunningEmulator
 from tests.waiting import ENDED, wait_until
 
@@ -50,6 +47,7 @@ ENTRY_POINT = [
 ]
 
 OWN_RULE = """
+import threading
 from smdebug.rules import Rule
 
 class LossTooHigh(Rule):
@@ -62,53 +60,19 @@ class LossTooHigh(Rule):
         self.watch("loss", step, loss, self.limit, tensor="loss")
         return loss > self.limit
 
-class Loops(LossTooHigh):
+class Waits(LossTooHigh):
     def invoke_at_step(self, step):
-        while True:
-            pass
+        threading.Event().wait()
 
 class Exits(LossTooHigh):
     def invoke_at_step(self, step):
         print("out of patience", flush=True)
         raise SystemExit(3)
 
-class Devours(LossTooHigh):
+class Raises(LossTooHigh):
     def invoke_at_step(self, step):
-        kept = []
-        while True:
-            kept.append(b"x" * (1 << 28))
-"""
+        raise ZeroDivisionError("the limit is nothing")
 
-SDK_SCRIPT = """
-import json, sys
-from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, Rule, rule_configs
-from sagemaker.estimator import Estimator
-bucket, job_name, entry_point, own_rule, image, custom_image = sys.argv[1:]
-actions = rule_configs.ActionList(
-    rule_configs.StopTraining(), rule_configs.Email("ops@example.com"), rule_configs.SMS("+15550100")
-)
-Estimator(
-    image_uri=image,
-    role="arn:aws:iam::123456789012:role/Training",
-    instance_count=1,
-    instance_type="ml.m5.large",
-    container_entry_point=json.loads(entry_point),
-    environment={"WAIT": "600"},
-    output_path=f"s3://{bucket}/output",
-    debugger_hook_config=DebuggerHookConfig(s3_output_path=f"s3://{bucket}/tensors"),
-    rules=[
-        Rule.sagemaker(rule_configs.vanishing_gradient(), actions=actions),
-        Rule.custom(
-            name="LossTooHigh",
-            image_uri=custom_image,
-            instance_type="ml.t3.medium",
-            volume_size_in_gb=5,
-            source=own_rule,
-            rule_to_invoke="LossTooHigh",
-            rule_parameters={"limit": "2.5"},
-        ),
-    ],
-).fit({"code": f"s3://{bucket}/code/"}, job_name=job_name, wait=False)
 """
 
 
@@ -157,27 +121,26 @@ def read_output(emulator: RunningEmulator, job: str, rule: str) -> dict[str, byt
 
 
 def show_events(emulator: RunningEmulator, *arguments: str) -> list[str]:
-    command = [sys.executable, "-m", "emulator", "events", "--state-dir", str(emulator.state_dir), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
+    return run_command("events", "--state-dir", str(emulator.state_dir), *arguments).stdout.splitlines()
 
 
 @pytest.mark.any_back_end
-def test_sdk_rules_with_actions_and_a_custom_rule(alone: RunningEmulator, tmp_path: Path) -> None:
-    """The rule that fires stops the job and tells two people; the other judges all that was saved until then."""
-    job = f"sdk-rules-{os.getpid()}"
-    own_rule = tmp_path / "own_rule.py"
-    own_rule.write_text(OWN_RULE)
-    home = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    arguments = [BUCKET, job, json.dumps(ENTRY_POINT), str(own_rule), IMAGE, CUSTOM]
-    ran = subprocess.run(
-        [sys.executable, "-c", SDK_SCRIPT, *arguments],
-        env={**home, **prepare_environment(alone.endpoint_url, home)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+def test_rules_with_actions_and_a_custom_rule(alone: RunningEmulator) -> None:
+    """The rule that fires stops the job and tells two people; the other judges all that was saved until then.
+
+    How SDKs send actions and a custom rule is in ``clients/``.
+    """
+    job = f"rules-{os.getpid()}"
+    alone.client("s3").put_object(Bucket=BUCKET, Key="own/own_rule.py", Body=OWN_RULE.encode())
+    actions = [
+        {"name": "stoptraining", "training_job_prefix": job},
+        {"name": "email", "endpoint": "ops@example.com"},
+        {"name": "sms", "endpoint": "+15550100"},
+    ]
+    rules_of_job = [built_in("VanishingGradient", action_json=json.dumps(actions)), custom("LossTooHigh", limit="2.5")]
+    request = build_request(job, rules_of_job)
+    request["Environment"] = {"WAIT": "600"}
+    alone.client("sagemaker").create_training_job(**request)
     rules = wait_for(alone, job)
     assert describe(alone, job)["TrainingJobStatus"] == "Stopped"
     assert {name: status for name, (status, _) in rules.items()} == dict.fromkeys(
@@ -243,8 +206,8 @@ def built_in(rule: str, name: str | None = None, **parameters: str) -> dict[str,
     }
 
 
-def custom(rule: str) -> dict[str, Any]:
-    parameters = {"source_s3_uri": f"s3://{BUCKET}/own/", "rule_to_invoke": rule}
+def custom(rule: str, **more: str) -> dict[str, Any]:
+    parameters = {"source_s3_uri": f"s3://{BUCKET}/own/", "rule_to_invoke": rule, **more}
     return {
         "RuleConfigurationName": rule,
         "RuleEvaluatorImage": CUSTOM,
@@ -270,6 +233,7 @@ def build_rules_that_say_what_is_wrong(emulator: RunningEmulator) -> tuple[list[
         built_in("SimilarAcrossRuns", "Similar", other_trials="earlier"),
         broken,
         custom("Missing"),
+        custom("Raises"),
     ]
     return rules, {
         "NoSuchRule": ("Error", "There is no built-in rule 'NoSuchRule'. The built-in rules are: AllZero, "),
@@ -277,7 +241,8 @@ def build_rules_that_say_what_is_wrong(emulator: RunningEmulator) -> tuple[list[
         "SimilarAcrossRuns": ("Error", "The other trial 'nobody' does not exist"),
         "Similar": ("IssuesFound", "gradient/fc.weight at step 0 (mode TRAIN, mode step 0)"),
         "Broken": ("Error", "ModuleNotFoundError: No module named 'nothing_like_this'"),
-        "Missing": ("Error", "The source has no class 'Missing'. The classes there are: Devours, Exits, Loops, "),
+        "Missing": ("Error", "The source has no class 'Missing'. The classes there are: Exits, LossTooHigh, Raises, "),
+        "Raises": ("Error", "ZeroDivisionError: the limit is nothing"),
     }
 
 
@@ -286,16 +251,15 @@ def test_rules_that_go_wrong_harm_neither_each_other_nor_the_training(alone: Run
     s3, sagemaker = alone.client("s3"), alone.client("sagemaker")
     s3.put_object(Bucket=BUCKET, Key="own/own_rule.py", Body=OWN_RULE.encode())
     # How these end is a container's; what the others say is in a file, in any container the same.
-    rules = [custom("Exits"), custom("Devours"), custom("Loops")]
+    rules = [custom("Exits"), custom("Waits")]
     expected = {
         "Exits": ("Error", "out of patience, exit code: 3"),
-        "Devours": ("Error", "The rule container ran out of memory and was killed."),
     }
     if alone.read_runtime() == "process":
         more, said = build_rules_that_say_what_is_wrong(alone)
         rules, expected = rules + more, expected | said
     sagemaker.create_training_job(**build_request("wrong", rules))
-    found = wait_for(alone, "wrong", but=frozenset({"Loops"}))
+    found = wait_for(alone, "wrong", but=frozenset({"Waits"}))
     assert describe(alone, "wrong")["TrainingJobStatus"] == "Completed"
     for name, (status, text) in expected.items():
         assert found[name][0] == status, (name, found[name])
@@ -304,11 +268,11 @@ def test_rules_that_go_wrong_harm_neither_each_other_nor_the_training(alone: Run
     if "Similar" in expected:
         assert set(read_output(alone, "wrong", "Similar")) == {"report.json", "plot.svg"}
 
-    assert found["Loops"][0] == "InProgress"
-    (looping,) = sagemaker.list_processing_jobs(NameContains="wrong-Loops")["ProcessingJobSummaries"]
+    assert found["Waits"][0] == "InProgress"
+    (waiting,) = sagemaker.list_processing_jobs(NameContains="wrong-Waits")["ProcessingJobSummaries"]
     began = time.monotonic()
-    sagemaker.stop_processing_job(ProcessingJobName=looping["ProcessingJobName"])
-    wait_until(lambda: read_rules(alone, "wrong")["Loops"][0] == "Stopped", "the rule that loops")
+    sagemaker.stop_processing_job(ProcessingJobName=waiting["ProcessingJobName"])
+    wait_until(lambda: read_rules(alone, "wrong")["Waits"][0] == "Stopped", "the rule that waits")
     assert time.monotonic() - began < 100, "it is told to end, and not killed when its 120 s of grace are over"
-    described = sagemaker.describe_processing_job(ProcessingJobName=looping["ProcessingJobName"])
+    described = sagemaker.describe_processing_job(ProcessingJobName=waiting["ProcessingJobName"])
     assert described["ProcessingJobStatus"] == "Stopped"
