@@ -38,6 +38,6 @@ def wait_for_job(emulator: RunningEmulator) -> WaitForJob:
 @pytest.fixture(scope="module", params=BACK_ENDS)
 def alone(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> Iterator[RunningEmulator]:
     """A module's own emulator, without the stop handler of `staged`: only a rule's own action stops a job here."""
-    emulator = start_emulator(request.param)
+    emulator = start_emulator(request.param, warm=False)
     yield emulator
     assert emulator.stop() == 0

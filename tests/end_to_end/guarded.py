@@ -18,10 +18,7 @@ class Guarded:
 
     def __init__(self, state_dir: Path, runtime: str, *how: str) -> None:
         self.state_dir = state_dir
-        # It has two jobs of an image: the second need not import the framework, but a spare container is for nobody.
         environment = {**os.environ, "SMDEBUG_EMULATOR_ACCESS_KEYS": f"{KEY}:{SECRET}"}
-        environment["SMDEBUG_EMULATOR_WARM_MEMORY"] = "0"
-        del environment["SMDEBUG_EMULATOR_NO_WARM"]
         options = ["--port", "0", "--runtime", runtime, "--state-dir", str(state_dir), *how]
         command = [sys.executable, "-m", "emulator", "start", *options]
         self.log = (state_dir.parent / "log").open("w+")

@@ -53,10 +53,10 @@ def list_containers(state_dir: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("runtime", BACK_ENDS)
-def test_killed_emulator_reattaches_its_jobs(
+def test_killed_emulator_reattaches_its_jobs_and_a_stopped_one_leaves_nothing_behind(
     runtime: str, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:
-    first = start_emulator(runtime, state_dir=tmp_path / "state")
+    first = start_emulator(runtime, state_dir=tmp_path / "state", warm=False)
     stage_inputs(first.client("s3"))
     request = build_script_request(first, "survivor", OUTLIVES_AN_EMULATOR)
     parameters = {"rule_to_invoke": "VanishingGradient"}
@@ -82,7 +82,7 @@ def test_killed_emulator_reattaches_its_jobs(
     wait_until(lambda: "alive" in read_log(first, "survivor"), "the script to run")
     first.kill()
 
-    second = start_emulator(runtime, state_dir=tmp_path / "state", port=first.port)
+    second = start_emulator(runtime, state_dir=tmp_path / "state", port=first.port, warm=False)
     assert status(second)["TrainingJobStatus"] == "InProgress"
     second.client("s3").put_object(Bucket=BUCKET, Key="go", Body=b"")
     wait_until(lambda: status(second)["TrainingJobStatus"] != "InProgress", "the job to end")
@@ -100,32 +100,21 @@ def test_killed_emulator_reattaches_its_jobs(
     )
     assert json.loads(message[0]["Body"])["detail"]["TrainingJobName"] == "survivor"
     assert "alive" in read_log(second, "survivor"), "what was logged before the kill is still there"
-    assert second.stop() == 0
 
-
-@pytest.mark.parametrize("runtime", BACK_ENDS)
-def test_stopped_emulator_leaves_nothing_behind(
-    runtime: str, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
-) -> None:
-    emulator = start_emulator(runtime, state_dir=tmp_path / "state")
-    stage_inputs(emulator.client("s3"))
     script = "import time\nprint('alive', flush=True)\ntime.sleep(600)"
-    sagemaker = emulator.client("sagemaker")
-    sagemaker.create_training_job(**build_script_request(emulator, "left-behind", script))
-    wait_until(lambda: "alive" in read_log(emulator, "left-behind"), "the script to run")
-    assert emulator.stop() == 0
+    second.client("sagemaker").create_training_job(**build_script_request(second, "left-behind", script))
+    wait_until(lambda: "alive" in read_log(second, "left-behind"), "the script to run")
+    assert second.stop() == 0
     assert list_processes_naming(str(tmp_path)) == []
     if runtime == "docker":
         assert list_containers(tmp_path) == []
 
 
-def test_port_taken_is_one_line_that_says_what_to_do(
-    start_emulator: Callable[..., RunningEmulator], tmp_path: Path
-) -> None:
-    first = start_emulator("process")
+@pytest.mark.any_back_end
+def test_port_taken_is_one_line_that_says_what_to_do(emulator: RunningEmulator, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "emulator", "start", "--runtime", "process"]
     second = subprocess.run(
-        [*command, "--port", str(first.port), "--state-dir", str(tmp_path / "other")],
+        [*command, "--port", str(emulator.port), "--state-dir", str(tmp_path / "other")],
         capture_output=True,
         text=True,
         timeout=60,
@@ -133,19 +122,19 @@ def test_port_taken_is_one_line_that_says_what_to_do(
     )
     assert second.returncode == 1
     assert len(second.stderr.strip().splitlines()) == 1
-    assert str(first.port) in second.stderr
+    assert str(emulator.port) in second.stderr
     assert "--port" in second.stderr
 
 
-def test_second_emulator_on_one_state_folder_is_refused(start_emulator: Callable[..., RunningEmulator]) -> None:
-    first = start_emulator("process")
+@pytest.mark.any_back_end
+def test_second_emulator_on_one_state_folder_is_refused(emulator: RunningEmulator) -> None:
     command = [sys.executable, "-m", "emulator", "start", "--runtime", "process", "--port", "0"]
     second = subprocess.run(
-        [*command, "--state-dir", str(first.state_dir)], capture_output=True, text=True, timeout=60, check=False
+        [*command, "--state-dir", str(emulator.state_dir)], capture_output=True, text=True, timeout=60, check=False
     )
     assert second.returncode == 1
     assert len(second.stderr.strip().splitlines()) == 1
-    assert str(first.state_dir) in second.stderr
+    assert str(emulator.state_dir) in second.stderr
 
 
 def test_state_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from emulator.gateway.addresses import find_own_address
 from sdk_compat.demo.training_job import (
     BUCKET,
     ROLE_ARN,
-    SICK,
     build_request,
     build_script_mode,
     has_ended,
@@ -28,6 +27,7 @@ from sdk_compat.demo.training_job import (
     stage_source,
 )
 from tests.end_to_end.guarded import KEY, SECRET, Guarded
+from tests.end_to_end.test_rules import TRAINING
 from tests.running_emulator import BACK_ENDS
 from tests.waiting import wait_until
 
@@ -80,15 +80,16 @@ def test_a_job_its_rule_and_a_function_work_with_their_own_roles(guarded: Guarde
     iam.put_role_policy(RoleName=ROLE_ARN.rpartition("/")[2], PolicyName="data", PolicyDocument=document)
     guarded.run("stop-handler", "deploy")
 
-    script = tmp_path / "probe.py"
-    script.write_text(PROBE)
-    source = stage_source(s3, "probe", [script])
-    probe = build_request("probe", SICK)
-    for name in ("DebugHookConfig", "DebugRuleConfigurations"):
-        probe.pop(name, None)
-    probe["HyperParameters"] = build_script_mode(source, "probe.py", {})
-    sagemaker.create_training_job(**build_request("sick", SICK))
-    sagemaker.create_training_job(**probe)
+    for name, script in (("sick", TRAINING), ("probe", PROBE)):
+        (tmp_path / f"{name}.py").write_text(script)
+        source = stage_source(s3, name, [tmp_path / f"{name}.py"])
+        request = build_request(name, {})
+        request["HyperParameters"] = build_script_mode(source, f"{name}.py", {})
+        if name == "sick":
+            request["Environment"] = {"WAIT": "600"}
+        else:
+            del request["DebugHookConfig"], request["DebugRuleConfigurations"]
+        sagemaker.create_training_job(**request)
 
     def find_ended(name: str) -> dict[str, Any] | None:
         description: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
@@ -120,10 +121,12 @@ def test_a_job_its_rule_and_a_function_work_with_their_own_roles(guarded: Guarde
     assert "sick" in guarded.run("jobs")
 
 
+@pytest.mark.any_back_end
 def test_an_unsigned_request_is_refused(guarded: Guarded) -> None:
     check_that_unsigned_requests_are_refused(guarded)
 
 
+@pytest.mark.nightly  # the files of signed requests and forms have such emulators
 def test_an_unsigned_request_is_refused_by_processes_too(guarded_here: Guarded) -> None:
     check_that_unsigned_requests_are_refused(guarded_here)
 
