@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,17 +164,40 @@ def test_regions_have_lists_and_arns_of_their_own(served: RunningEmulator, regio
     assert group["arn"].startswith(f"arn:{partition}:logs:{region}:123456789012:log-group:/aws/sagemaker/TrainingJobs")
 
 
+# The program `aws`, with one command after the other in one process: each would import the CLI anew.
+CLI = """
+import contextlib, io, json, sys
+from awscli.clidriver import create_clidriver
+for line in sys.stdin:
+    out, error = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        code = create_clidriver().main(json.loads(line))
+    print(json.dumps([code, out.getvalue(), error.getvalue()]), flush=True)
+"""
+
+
+@pytest.fixture
+def cli(client_environment: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", CLI]
+    process = subprocess.Popen(
+        command, env=client_environment, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    yield process
+    process.communicate(timeout=120)
+
+
 @pytest.mark.any_back_end
-def test_aws_cli_runs_a_job(served: RunningEmulator, client_environment: dict[str, str], tmp_path: Path) -> None:
+def test_aws_cli_runs_a_job(served: RunningEmulator, cli: subprocess.Popen[str], tmp_path: Path) -> None:
     region, bucket = "cn-north-1", "of-the-cli"
 
     def aws(*arguments: str, code: int = 0) -> str:
-        command = [str(Path(sys.executable).with_name("aws")), "--output", "json", "--region", region, *arguments]
-        done = subprocess.run(
-            command, env=client_environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stderr if code else done.stdout
+        assert cli.stdin is not None
+        assert cli.stdout is not None
+        cli.stdin.write(json.dumps(["--output", "json", "--region", region, *arguments]) + "\n")
+        cli.stdin.flush()
+        ended, out, error = json.loads(cli.stdout.readline())
+        assert ended == code, out + error
+        return str(error if code else out)
 
     (tmp_path / "data.csv").write_text("1,2\n")
     aws("s3", "mb", f"s3://{bucket}")

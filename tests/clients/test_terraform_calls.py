@@ -185,6 +185,7 @@ def list_absent(client: Callable[[str], Any]) -> list[str]:
     return codes
 
 
+@pytest.mark.any_back_end
 def test_what_is_applied_is_read_destroyed_and_applied_again(served: RunningEmulator) -> None:
     client = served.client
     apply(client)
