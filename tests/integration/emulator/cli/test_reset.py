@@ -14,7 +14,9 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from click.testing import CliRunner
 
+from emulator.cli.commands import main
 from emulator.exceptions import ResourceInUse
 from emulator.state.disk import DiskBudget
 from emulator.state.kept_states import KEPT_SECONDS, MOST_KEPT, KeptStates
@@ -28,10 +30,19 @@ pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-P", "-m", "emulator", "reset"]
 
 
-@pytest.fixture
-def emulator(tmp_path: Path) -> Iterator[EmulatorProcess]:
-    with EmulatorProcess(tmp_path / "state", runtime="process") as started:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
+    with EmulatorProcess(tmp_path_factory.mktemp("reset") / "state", runtime="process") as started:
         yield started
+
+
+@pytest.fixture
+def emulator(shared: EmulatorProcess) -> EmulatorProcess:
+    """One that holds nothing, and has forgotten nothing."""
+    reset(shared, "--all", "--yes", "--no-undo")
+    for archive in (shared.state_dir / "forgotten").glob("*"):
+        archive.unlink()
+    return shared
 
 
 def fill(emulator: EmulatorProcess, name: str) -> None:
@@ -60,10 +71,10 @@ def read(emulator: EmulatorProcess) -> tuple[list[str], ...]:
 
 
 def reset(emulator: EmulatorProcess, *options: str, code: int = 0) -> str:
-    command = [*COMMAND, *options, "--state-dir", str(emulator.state_dir)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    """Run the command in this process, where it has been imported, and where no terminal answers it."""
+    done = CliRunner().invoke(main, ["reset", *options, "--state-dir", str(emulator.state_dir)], catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done.output
 
 
 def answer_reset(emulator: EmulatorProcess, answer: str) -> tuple[int, str]:
