@@ -97,32 +97,14 @@ def test_other_explicit_endpoints_are_kept(tmp_path: Path, moto_url: str) -> Non
     assert answer == "123456789012"
 
 
-def test_sagemaker_sdk_session_and_execution_role(tmp_path: Path, moto_url: str) -> None:
-    answer = run_script(
-        tmp_path,
-        moto_url,
-        """
-        import json
-        import sagemaker
-        session = sagemaker.Session()
-        print(json.dumps([session.account_id(), session.default_bucket(), sagemaker.get_execution_role()]))
-        """,
-        "--role",
-        "trainer",
-    )
-    assert answer == [
-        "123456789012",
-        "sagemaker-us-east-1-123456789012",
-        "arn:aws:iam::123456789012:role/trainer",
-    ]
-
-
 FIT = """
     import json
     import sagemaker
     from sagemaker.debugger import CollectionConfig, DebuggerHookConfig, Rule, rule_configs
     from sagemaker.pytorch import PyTorch
 
+    session = sagemaker.Session()
+    identity = [session.account_id(), session.default_bucket(), sagemaker.get_execution_role()]
     open("train.py", "w").write("print('training')")
     estimator = PyTorch(
         entry_point="train.py",
@@ -140,14 +122,19 @@ FIT = """
     estimator.fit(wait=WAIT, logs=LOGS)
     description = estimator.latest_training_job.describe()
     print()
-    print(json.dumps([description["TrainingJobStatus"], description["DebugHookConfig"]["S3OutputPath"]]))
+    print(json.dumps([description["TrainingJobStatus"], description["DebugHookConfig"]["S3OutputPath"], identity]))
 """
 
 
 @pytest.mark.parametrize("wait", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_estimator_fit_sends_everything_to_the_endpoint(tmp_path: Path, moto_url: str, wait: bool) -> None:
     source = FIT.replace("WAIT", str(wait)).replace("LOGS", "'All'")
-    status, hook_path = run_script(tmp_path, moto_url, source)
+    status, hook_path, identity = run_script(tmp_path, moto_url, source, "--role", "trainer")
+    assert identity == [
+        "123456789012",
+        "sagemaker-us-east-1-123456789012",
+        "arn:aws:iam::123456789012:role/trainer",
+    ]
     assert status in ("Completed", "InProgress")
     assert hook_path.startswith("s3://sagemaker-us-east-1-123456789012/")
     s3 = EmulatorSession(moto_url).client("s3")
