@@ -4,8 +4,11 @@ import base64
 import json
 import socket
 import uuid
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import docker
@@ -61,7 +64,52 @@ def test_strict_versions_take_an_image_that_was_loaded_under_the_requested_name(
         api.close()
 
 
+@contextmanager
+def run_registry_with_login() -> Iterator[tuple[str, list[str | None]]]:
+    """Stand in for a registry that has no image and asks for a login; yields its host, and what it is told of one."""
+    told: list[str | None] = []
+
+    class Registry(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            told.append(self.headers["Authorization"])
+            self.send_response(404 if told[-1] else 401)
+            self.send_header("WWW-Authenticate", 'Basic realm="tests"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"127.0.0.1:{server.server_port}", told
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
 @pytest.mark.docker
+def test_a_registry_is_told_the_login_that_docker_has_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    stored = base64.b64encode(b"user:secret").decode()
+    with run_registry_with_login() as (host, told):
+        for content in ({}, {"auths": {host: {"auth": stored}}}):
+            (tmp_path / "config.json").write_text(json.dumps(content))
+            assert f"Basic {stored}" not in told
+            with closing(connect()) as api, pytest.raises(ImageNotFoundError, match="cannot be pulled"):
+                LocalImages(api, ImageCatalogue()).resolve(f"{host}/team/private:1")
+    assert f"Basic {stored}" in told
+
+
+@pytest.mark.docker
+@pytest.mark.nightly
 def test_a_registry_with_a_login_is_asked_with_what_docker_login_has_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
