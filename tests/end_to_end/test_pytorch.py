@@ -86,7 +86,7 @@ def get_job(
 
 
 @pytest.mark.parametrize(
-    "kind", ["untouched", pytest.param("hook", marks=[pytest.mark.any_back_end, pytest.mark.slow])]
+    "kind", ["untouched", pytest.param("hook", marks=[pytest.mark.any_back_end, pytest.mark.nightly])]
 )
 def test_the_run_holds_what_torch_said(get_job: Any, kind: str) -> None:
     job = get_job(kind)
@@ -114,7 +114,8 @@ def test_the_run_holds_what_torch_said(get_job: Any, kind: str) -> None:
     assert len(trial.tensor_names(collection="gradients")) == len(parameters)
 
 
-@pytest.mark.slow
+# interop/test_pytorch_scenarios.py compares what both libraries leave of many scripts, with and without a hook.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 @pytest.mark.parametrize("kind", SCRIPTS)
 def test_upstream_reads_what_we_read(get_job: Any, kind: str, upstream: Upstream) -> None:
@@ -128,7 +129,7 @@ def test_upstream_reads_what_we_read(get_job: Any, kind: str, upstream: Upstream
     assert ours == original
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_both_ways_save_the_same(get_job: Any) -> None:
     """One network trained from one seed: only who asked for its tensors differs."""
@@ -141,7 +142,8 @@ def test_both_ways_save_the_same(get_job: Any) -> None:
             np.testing.assert_array_equal(untouched.tensor(name).value(step), hook.tensor(name).value(step))
 
 
-@pytest.mark.slow
+# integration/smdebug/pytorch/test_on_import_torch.py has the variable.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_nothing_is_saved_where_it_is_turned_off(get_job: Any) -> None:
     job = get_job("off")

@@ -58,6 +58,8 @@ def test_boto3_job_is_stopped_by_its_rule(staged: RunningEmulator, job_name: str
     check_stopped_by_handler(staged, wait_for_job(job_name))
 
 
+# clients/test_boto3_and_aws_cli.py has a job of the AWS CLI, and the test above what becomes of a job by its rule.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_cli_job_is_stopped_by_its_rule(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
@@ -84,6 +86,8 @@ def test_cli_job_is_stopped_by_its_rule(
     check_stopped_by_handler(staged, wait_for_job(job_name))
 
 
+# clients/test_sagemaker_estimator.py has jobs of estimators whose rules find issues.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_sdk_estimator_is_stopped_by_its_rule(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path
@@ -109,7 +113,7 @@ def test_sdk_estimator_is_stopped_by_its_rule(
 
 @pytest.mark.any_back_end
 def test_healthy_job_completes_with_no_issues(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
-    staged.client("sagemaker").create_training_job(**build_request(job_name, HEALTHY))
+    staged.client("sagemaker").create_training_job(**build_request(job_name, {**HEALTHY, "steps": 101}))
     description = wait_for_job(job_name)
     assert description["TrainingJobStatus"] == "Completed", description
     statuses = {r["RuleEvaluationStatus"] for r in description["DebugRuleEvaluationStatuses"]}

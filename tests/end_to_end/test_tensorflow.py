@@ -17,7 +17,7 @@ from smdebug import modes
 from smdebug.trials import create_trial
 from tests.end_to_end.finished_jobs import JobsByKind, download_model, download_run, read_log
 from tests.end_to_end.test_failures import build_script_request
-from tests.running_emulator import RunningEmulator
+from tests.running_emulator import BACK_ENDS, CONTAINERS, RunningEmulator
 
 SCRIPTS = {"untouched": "train.py", "hook": "train_with_hook.py"}
 EPOCHS = 6
@@ -53,6 +53,14 @@ def read_job(jobs: dict[str, str], emulator: RunningEmulator, wait_for_job: Any,
     return read
 
 
+# One import of TensorFlow takes as long as ten other jobs: by day there is the image's, in a container.
+IMAGE_BY_DAY = [
+    pytest.param(each.id, id=each.id, marks=[*each.marks, *([pytest.mark.nightly] if each not in CONTAINERS else [])])
+    for each in BACK_ENDS
+]
+
+
+@pytest.mark.parametrize("emulator", IMAGE_BY_DAY, indirect=True)
 def test_an_untouched_keras_script_is_captured(read_job: Any) -> None:
     description, trial, files = read_job("untouched")
     reported = json.loads(files["metrics.json"])
@@ -82,6 +90,8 @@ def test_an_untouched_keras_script_is_captured(read_job: Any) -> None:
         np.testing.assert_array_equal(saved, weights[path])
 
 
+# unit/smdebug/tensorflow has loops with hooks, and what they save.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_a_loop_with_a_hook_is_captured(read_job: Any) -> None:
     _, trial, files = read_job("hook")
@@ -101,6 +111,8 @@ def test_a_loop_with_a_hook_is_captured(read_job: Any) -> None:
     assert "hidden/outputs" in trial.tensor_names(collection="layers")
 
 
+# unit/smdebug/script_packages/test_tensorflow_io.py has paths of S3.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_a_script_saves_and_reads_at_a_path_of_s3(staged: RunningEmulator, job_name: str, wait_for_job: Any) -> None:
     """The SDK gives each script of TensorFlow such a model_dir; this one does nothing for it."""

@@ -145,6 +145,8 @@ def test_a_script_with_a_hook_of_its_own(read_job: Any) -> None:
         assert saved == pytest.approx(score / sum(shares.values()))
 
 
+# The untouched script is the image's smoke test in containers.
+@pytest.mark.any_back_end
 def test_the_algorithm_trains_without_a_script(read_job: Any, emulator: RunningEmulator) -> None:
     description, trial, files = read_job("algorithm")
     booster = xgboost.Booster()
@@ -199,6 +201,8 @@ def test_wrong_hyperparameters_fail_the_job(jobs: dict[str, str], wait_for_job: 
     assert reason.endswith("exit code: 1")
 
 
+# clients/test_sagemaker_frameworks.py has the SDK's XGBoost estimators; rules on such runs have unit tests.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_the_sdk_trains_the_algorithm_under_rules(alone: RunningEmulator, tmp_path: Path) -> None:
     stage_cancer(alone.client("s3"))
