@@ -164,7 +164,13 @@ SCRIPTS = {
 }
 
 
-@pytest.mark.parametrize("kind", SCRIPTS)
+# unit/smdebug/pytorch/test_compiled_models.py has each way to compile by day.
+KINDS = [
+    pytest.param(kind, marks=[pytest.mark.nightly] if kind == "compiled by its method" else []) for kind in SCRIPTS
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_saved_is_what_torch_says(
     kind: str, run_torch_script: RunScript, run: WrittenRun, tmp_path: Path
 ) -> None:

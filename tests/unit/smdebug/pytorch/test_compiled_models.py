@@ -86,8 +86,20 @@ def fresh_compiler() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@pytest.mark.parametrize("save_all", [False, True], ids=["parameters", "everything"])
+# By day each way once, and what is saved in turn.
+CASES = [
+    pytest.param(
+        way,
+        save_all,
+        id=f"{way.__name__}-{'everything' if save_all else 'parameters'}",
+        marks=[] if save_all == bool(number % 2) else pytest.mark.nightly,
+    )
+    for number, way in enumerate(WAYS)
+    for save_all in (False, True)
+]
+
+
+@pytest.mark.parametrize(("way", "save_all"), CASES)
 def test_captured_and_compiled_once(
     way: Callable[[smd.Hook, torch.nn.Module], Any],
     save_all: bool,
