@@ -28,6 +28,7 @@ def test_a_training(sagemaker_emulator, s3_bucket, tmp_path, wait_for_training_j
     boto3.client("sagemaker").create_training_job(**request)
     wait_for_training_job("in-ci", "Completed")
 """
+INSTALLED = "smdebug-emulator[emulator]"
 _INPUT = re.compile(r"\$\{\{ inputs\.(\w+) \}\}")
 
 
@@ -79,19 +80,19 @@ def run_action(inputs: dict[str, str], folder: Path, environment: dict[str, str]
     return codes, files["GITHUB_STEP_SUMMARY"].read_text()
 
 
+@pytest.mark.nightly
 def test_the_action_starts_leads_runs_and_reports(project: Path, environment: dict[str, str]) -> None:
-    inputs = {"run": "pytest -q -p no:cacheprovider", "install": "smdebug-emulator[emulator]", "runtime": "process"}
+    inputs = {"run": "pytest -q -p no:cacheprovider", "install": INSTALLED, "runtime": "process"}
     codes, summary = run_action(inputs, project, environment)
     assert codes == [0, 0, 0, 0]
     assert "| in-ci | Completed |" in summary
     assert not (project.parent / "smdebug-emulator" / "emulator.json").exists()  # it has been stopped
 
 
-@pytest.mark.nightly
 def test_a_failing_command_fails_the_action_and_is_reported(project: Path, environment: dict[str, str]) -> None:
-    inputs = {"run": "aws s3 ls\nfalse\necho not reached", "install": "", "runtime": "process"}
+    inputs = {"run": "aws s3 ls\nfalse\necho not reached", "install": INSTALLED, "runtime": "process"}
     codes, summary = run_action(inputs, project, environment)
-    assert codes == [0, 1, 0]
+    assert codes == [0, 0, 1, 0]
     assert summary.strip() == "No training jobs ran."
 
 

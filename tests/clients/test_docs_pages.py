@@ -44,8 +44,10 @@ def list_pages() -> list[str]:
 
 # Those that take ten seconds and more.
 BY_NIGHT = {
+    "console.md",
     "how_to/bring_a_container.md",
     "how_to/demo_offline.md",
+    "how_to/inject_faults.md",
     "how_to/reach_it_from_elsewhere.md",
     "how_to/test_in_ci.md",
     "how_to/use_it_from_python.md",

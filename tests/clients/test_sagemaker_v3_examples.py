@@ -59,6 +59,7 @@ def test_the_page_runs(served: RunningEmulator, python: str, tmp_path: Path) -> 
     assert run_script(served, [python, "-W", "ignore", "page.py"], tmp_path) == "Completed ['NoIssuesFound']"
 
 
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_a_session_of_its_own_and_what_is_reported_without_the_sdk(
     served: RunningEmulator, python: str, tmp_path: Path

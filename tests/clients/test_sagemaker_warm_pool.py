@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.any_back_end
+pytestmark = [pytest.mark.any_back_end, pytest.mark.nightly]
 
 SCRIPT = """
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 from sagemaker.pytorch import PyTorch
 from sagemaker.session import Session
 
-Path("train.py").write_text("import sys, torch; sys.exit('--fail' in sys.argv)")
+Path("train.py").write_text("import sys; sys.exit('--fail' in sys.argv)")
 session, seen = Session(), []
 
 def note(name):
