@@ -128,16 +128,12 @@ def run(project: pytest.Pytester) -> pytest.RunResult:
     return project.runpytest_subprocess(*options, timeout=200)
 
 
-def test_finalizers_reach_what_their_fixture_reached(project: pytest.Pytester) -> None:
-    project.makepyfile(FINALIZERS)
-    run(project).assert_outcomes(passed=7)
+def test_fixtures_and_tests_reach_it_exactly_where_they_ask_for_it(project: pytest.Pytester) -> None:
+    """Two files of one session, which has one emulator: a finalizer reaches what its fixture reached."""
+    project.makepyfile(test_finalizers=FINALIZERS, test_requests=REQUESTS)
+    run(project).assert_outcomes(passed=17)
     ends = dict(line.split(" ", 1) for line in (project.path / "ends").read_text().splitlines())
     assert ends == {"bucket": "led", "a": "led", "b": "led", "of_the_user": "not led"}
-
-
-def test_each_test_that_requests_the_emulator_reaches_it(project: pytest.Pytester) -> None:
-    project.makepyfile(REQUESTS)
-    run(project).assert_outcomes(passed=10)
 
 
 def test_an_emulator_whose_fixture_fails_is_stopped(project: pytest.Pytester) -> None:
