@@ -86,8 +86,11 @@ def test_an_endpoint_that_is_not_awss_is_kept(rules: Rules, service: str) -> Non
         assert rules.resolve(service, of_aws) == URL
 
 
-@pytest.mark.parametrize("service", ["sqs list-queues", "rds describe-db-instances"])
-@pytest.mark.parametrize("prepare", [prepare_environment, prepare_command_environment], ids=["env", "run"])
+@pytest.mark.parametrize(
+    ("service", "prepare"),
+    [("sqs list-queues", prepare_environment), ("rds describe-db-instances", prepare_command_environment)],
+    ids=["env", "run"],
+)
 def test_the_cli_stays(prepare: Any, service: str, tmp_path: Path) -> None:
     endpoint = "http://127.0.0.1:9"
     mine = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
