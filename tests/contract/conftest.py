@@ -51,35 +51,49 @@ WITH_FILES = {
 ELSEWHERE = "test_host_finds_the_others_before_they_run_and_after_their_end"
 
 
-# No spare container can become what these start: by day, plain Docker shows the same.
-STARTED_COLD_ALWAYS = {
-    "test_a_program_below_a_mount_may_be_the_images",
-    "test_an_isolated_container_has_no_network_but_itself",
-    "test_container_on_a_network_that_is_not_there",
-    "test_environment_is_its_own",
-    "test_files_of_the_image_are_beside_a_mount",
-    "test_host_finds_the_others_before_they_run_and_after_their_end",
-    "test_host_of_a_network_reaches_the_servers_of_this_machine",
-    "test_hosts_of_two_networks_meet_their_own_on_one_port",
-    "test_isolated_hosts_reach_each_other_only",
-    "test_mounts_are_found_at_their_targets",
-    "test_network_with_a_container_on_it_stays",
-    "test_program_begins_when_the_names_of_all_hosts_are_known",
-}
-
-
-# Of a spare container that was given away the engine tells these as of any other.
-AS_OF_ANY_CONTAINER = {
-    "test_a_known_load_is_measured_as_psutil_does",
-    "test_a_local_process_stands_back_as_far_as_it_is_to",
-    "test_exit_code[docker-spares-0]",
-    "test_exit_code[docker-spares-255]",
-    "test_log_keeps_a_long_line_whole_and_cuts_an_endless_one",
-    "test_log_keeps_the_order_of_many_lines",
-    "test_log_shows_bytes_that_are_not_text",
-    "test_memory_that_forked_workers_share_counts_once",
-    "test_one_container_is_waited_for_and_read_by_many",
-    "test_stop_is_idempotent",
+# A core of each kind of fact runs by day where containers start another way than on plain Docker, which has all of it.
+BY_DAY = {
+    # What is given away is a container that has been started before; some specs none can become, and start cold.
+    "docker-spares": {
+        "test_a_container_has_folders_and_packages_of_its_own",
+        "test_a_new_runtime_finds_containers_by_their_labels",
+        "test_exit_code[docker-spares-3]",
+        "test_limits_that_only_an_engine_keeps",
+        "test_log_has_every_line_from_the_first_to_a_last_one_without_newline",
+        "test_memory_limit",
+        "test_missing_entry_point_is_said_at_the_start[docker-spares-no-such-program]",
+        "test_mount_is_read_and_written_by_both_sides",
+        "test_name_that_is_taken",
+        "test_server_of_the_host_is_reached",
+        "test_stop_lets_a_handler_of_sigterm_finish",
+    },
+    # What the manager and its agents do in place of one engine: services, networks, secrets, answers across nodes.
+    "swarm": {
+        "test_an_id_that_was_never_given_is_not_found",
+        "test_an_isolated_container_has_no_network_but_itself",
+        "test_container_on_a_network_that_is_not_there",
+        "test_container_outlives_an_owner_that_is_killed",
+        "test_environment_is_its_own",
+        "test_exit_code[swarm-3]",
+        "test_hosts_of_two_networks_meet_their_own_on_one_port",
+        "test_image_of_another_version_is_used_and_said",
+        "test_limits_that_only_an_engine_keeps",
+        "test_log_is_followed_while_the_container_runs",
+        "test_memory_limit",
+        "test_missing_entry_point_is_said_at_the_start[swarm-no-such-program]",
+        "test_missing_folder_to_mount",
+        "test_mount_is_read_and_written_by_both_sides",
+        "test_name_that_is_taken",
+        "test_network_is_found_by_its_labels_and_given_back",
+        "test_network_name_that_is_taken",
+        "test_network_with_a_container_on_it_stays",
+        "test_remove_kills_what_still_runs",
+        "test_server_of_the_host_is_reached",
+        "test_stop_kills_after_the_grace_time",
+        "test_stop_lets_a_handler_of_sigterm_finish",
+        "test_unknown_image_says_what_there_is",
+        "test_usage_and_meter_of_a_running_container",
+    },
 }
 
 
@@ -87,8 +101,9 @@ AS_OF_ANY_CONTAINER = {
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep a change's run on a Swarm and with spare containers short."""
     for item in items:
-        names = {item.name, item.name.split("[")[0]}
-        if "[docker-spares" in item.name and names & (STARTED_COLD_ALWAYS | AS_OF_ANY_CONTAINER):
+        params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        chosen = BY_DAY.get(str(params.get("target")))
+        if chosen is not None and not {item.name, item.name.split("[")[0]} & chosen:
             item.add_marker("nightly")
 
     def leave_out(name: str) -> bool:
