@@ -8,9 +8,8 @@ Once with a folder that all nodes see, and once with none: its files are carried
 from __future__ import annotations
 
 import io
+import json
 import re
-import subprocess
-import sys
 import tarfile
 import tempfile
 from contextlib import closing
@@ -28,6 +27,7 @@ from sdk_compat.demo.training_job import build_rule
 from sdk_compat.emulator_process import EmulatorStartError
 from smdebug.trials import create_trial
 from tests.chromium import opened_chromium
+from tests.end_to_end.commands import run_command
 from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
 from tests.end_to_end.swarm_jobs import LARGE, create_job
 from tests.end_to_end.test_stopped_by_rule import find_handler_lines
@@ -74,31 +74,41 @@ for step in range(10000):
 
 
 @pytest.fixture(scope="module", params=[pytest.param("shared", marks=pytest.mark.nightly), "carried"])
+def shares_folder(request: pytest.FixtureRequest) -> bool:
+    """Whether all nodes see the emulator's files. By night the whole scenario is tested where they do."""
+    return bool(request.param == "shared")
+
+
+@pytest.fixture(scope="module")
 def swarm_emulator(
-    request: pytest.FixtureRequest, swarm_nodes_with_rules: SwarmNodes, start_emulator: Callable[..., RunningEmulator]
+    shares_folder: bool, swarm_nodes_with_rules: SwarmNodes, start_emulator: Callable[..., RunningEmulator]
 ) -> Iterator[RunningEmulator]:
-    """An emulator with the stop handler, whose image is on the manager only."""
+    """An emulator; by night with the stop handler, whose image is on the manager only."""
     nodes = swarm_nodes_with_rules
-    nodes.load("smdebug-emulator/lambda:latest", onto=[nodes.manager])
+    if shares_folder:
+        nodes.load("smdebug-emulator/lambda:latest", onto=[nodes.manager])
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as shared:
         patch.setenv("DOCKER_HOST", f"unix://{nodes.manager.socket}")
-        if request.param == "shared":
+        if shares_folder:
             patch.setenv("SMDEBUG_EMULATOR_SHARED_FOLDER", shared)
         else:
             nodes.hide(Path(shared))
         running = start_emulator("swarm", state_dir=Path(shared) / "state")
-        deploy = [sys.executable, "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", running.endpoint_url]
-        subprocess.run(deploy, check=True, timeout=120)
+        if shares_folder:
+            run_command("stop-handler", "deploy", "--endpoint-url", running.endpoint_url)
         yield running
         assert running.stop() == 0
 
 
 def test_job_over_two_nodes_is_judged_and_stopped(
-    swarm_emulator: RunningEmulator, swarm_nodes: SwarmNodes, job_name: str, tmp_path: Path
+    swarm_emulator: RunningEmulator, shares_folder: bool, swarm_nodes: SwarmNodes, job_name: str, tmp_path: Path
 ) -> None:
+    """By day the rule's own action stops the job, by night the handler, and the console is looked at, too."""
     assert "2 nodes of a Swarm" in swarm_emulator.first_line
     assert swarm_emulator.read_runtime() == "swarm"
     s3, sagemaker = swarm_emulator.client("s3"), swarm_emulator.client("sagemaker")
+    action = {"name": "stoptraining", "training_job_prefix": job_name}
+    stops = {} if shares_folder else {"action_json": json.dumps(action)}
     create_job(
         swarm_emulator,
         job_name,
@@ -108,7 +118,7 @@ def test_job_over_two_nodes_is_judged_and_stopped(
         data={"words": b"by way of S3"},
         DebugHookConfig={"S3OutputPath": f"s3://{job_name}/tensors"},
         DebugRuleConfigurations=[
-            build_rule("LossNotDecreasing", tensor_regex="loss", num_steps="5", use_losses_collection="False")
+            build_rule("LossNotDecreasing", tensor_regex="loss", num_steps="5", use_losses_collection="False", **stops)
         ],
     )
     wait_until(
@@ -119,7 +129,8 @@ def test_job_over_two_nodes_is_judged_and_stopped(
         ),
     )
     check_places(swarm_emulator, job_name)
-    check_console(swarm_emulator, swarm_nodes, job_name, tmp_path)
+    if shares_folder:
+        check_console(swarm_emulator, swarm_nodes, job_name, tmp_path)
     with closing(swarm_nodes.manager.connect()) as api:
         services = api.services(filters={"label": "smdebug-emulator.host"})
         # One that the Swarm took from its node before it began stays beside the one that took its place.
@@ -136,7 +147,8 @@ def test_job_over_two_nodes_is_judged_and_stopped(
     assert description["TrainingJobStatus"] == "Stopped", description.get("FailureReason")
     (rule,) = description["DebugRuleEvaluationStatuses"]
     assert rule["RuleEvaluationStatus"] == "IssuesFound", rule
-    wait_until(lambda: bool(find_handler_lines(swarm_emulator, f"Stopped {job_name}")), "the handler's word")
+    if shares_folder:
+        wait_until(lambda: bool(find_handler_lines(swarm_emulator, f"Stopped {job_name}")), "the handler's word")
     log = read_log(swarm_emulator, job_name)
     assert "from algo-1" in log
     model = description["ModelArtifacts"]["S3ModelArtifacts"].removeprefix(f"s3://{job_name}/")
@@ -165,8 +177,7 @@ def check_places(emulator: RunningEmulator, job: str) -> None:
     """What runs where is shown of the emulator and of the job."""
     shown = {}
     for command in (["status"], ["describe", job]):
-        asked = [sys.executable, "-m", "emulator", *command, "--state-dir", str(emulator.state_dir)]
-        shown[command[0]] = subprocess.run(asked, check=True, timeout=120, capture_output=True, text=True).stdout
+        shown[command[0]] = run_command(*command, "--state-dir", str(emulator.state_dir)).stdout
     for text in shown.values():
         hosts = re.findall(
             rf"\((198[\d.]+)\): ready, \d+ processors\n(?:    .*\n)*?    smdebug-{job}-\w+-(algo-\d)", text
