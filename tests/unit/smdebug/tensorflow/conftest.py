@@ -39,13 +39,13 @@ def make_hook(run: WrittenRun) -> Iterator[MakeHook]:
     keras.backend.clear_session()
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=["graph", pytest.param("jit", marks=pytest.mark.nightly), "eager"])
 def way(request: pytest.FixtureRequest) -> dict[str, bool]:
-    """Arguments of compile for each way that Keras has to run a step."""
+    """Arguments of compile for each way that Keras has to run a step; XLA, which compiles for seconds, at night."""
     return WAYS[request.param]
 
 
-@pytest.fixture(params=["graph", pytest.param("jit", marks=pytest.mark.nightly), "eager"])
-def usual_way(request: pytest.FixtureRequest) -> dict[str, bool]:
-    """The same; XLA, which compiles for seconds, at night."""
+@pytest.fixture(params=["graph", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("jit", "eager"))])
+def main_way(request: pytest.FixtureRequest) -> dict[str, bool]:
+    """The same; by day only the way that Keras chooses by itself."""
     return WAYS[request.param]

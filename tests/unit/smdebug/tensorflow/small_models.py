@@ -29,6 +29,11 @@ def make_model(**compile_arguments: Any) -> Any:
     return model
 
 
+def make_eager_model(**compile_arguments: Any) -> Any:
+    """The same, for few steps: to make a graph of one takes longer than to run ten."""
+    return make_model(run_eagerly=True, **compile_arguments)
+
+
 def make_data(rows: int = 40) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(0)
     return generator.random((rows, 4), np.float32), generator.random((rows, 2), np.float32)

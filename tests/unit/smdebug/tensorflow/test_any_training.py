@@ -20,8 +20,9 @@ import tensorflow as tf
 import smdebug.tensorflow as smd
 from tests.unit.smdebug.tensorflow.small_models import MakeHook
 
-# What is odd about these trainings, Keras says without a hook, too.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+# What is odd about these trainings, Keras says without a hook, too. By day test_keras_hook.py and test_tape.py compare
+# one training of each way with one that has no hook.
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.filterwarnings("ignore")]
 
 L, optim = keras.layers, keras.optimizers
 ROWS, BATCH, FEATURES, CLASSES = 12, 4, 6, 3
@@ -250,18 +251,10 @@ def merges_nothing() -> Iterator[None]:
     tf.config.optimizer.set_experimental_options(dict.fromkeys(MERGES, True))
 
 
-# At night each layer, optimizer and loss; by day one of the ways of training that test_keras_hook.py and test_tape.py
-# do not compare with a training that has no hook, and one that they do.
-BY_DAY = {"fit", "train_on_batch"}
-RECIPES = [
-    pytest.param(
-        recipe, id=str(recipe), marks=() if number < len(WAYS) and recipe.way in BY_DAY else pytest.mark.nightly
-    )
-    for number, recipe in enumerate([*list_each(), *mix()])
-]
+RECIPES = [*list_each(), *mix()]
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", RECIPES, ids=str)
 def test_a_hook_changes_nothing(
     recipe: Recipe, make_thorough_hook: Callable[[], smd.KerasHook], merges_nothing: None
 ) -> None:
@@ -270,13 +263,7 @@ def test_a_hook_changes_nothing(
     assert_alike(bare, captured, 1e-5 if "XLA" in recipe.way else 0.0)
 
 
-@pytest.mark.parametrize(
-    "recipe",
-    [
-        pytest.param(recipe, id=str(recipe), marks=() if recipe.way == "fit" else pytest.mark.nightly)
-        for recipe in itertools.islice(list_each(), 3)
-    ],
-)
+@pytest.mark.parametrize("recipe", RECIPES[:3], ids=str)
 def test_where_tensorflow_merges_layers_only_the_last_digits_differ(
     recipe: Recipe, make_thorough_hook: Callable[[], smd.KerasHook]
 ) -> None:

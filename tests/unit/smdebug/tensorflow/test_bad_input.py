@@ -16,7 +16,7 @@ import smdebug.tensorflow as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugNotImplementedError, SMDebugValueError
 from smdebug.tensorflow.steps import taps
 from tests.unit.smdebug.scripts import RunScript
-from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, make_data, make_model
+from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, make_data, make_eager_model, make_model
 from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def test_a_model_without_weights(make_hook: MakeHook, run: WrittenRun, said: pyt
 
 
 def test_a_loss_that_is_not_a_number(make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture) -> None:
-    model = make_model()
+    model = make_eager_model()
     fit(model, make_hook(save_all=True), y=Y * np.float32(np.nan))
     assert np.isnan(run.values(1)["loss"]).all()
     assert np.isnan(run.values(1)["gradients/net/d1/kernelGrad"]).all()
@@ -54,13 +54,13 @@ def test_a_loss_that_is_not_a_number(make_hook: MakeHook, run: WrittenRun, said:
 
 def test_a_hook_given_twice_counts_once(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook()
-    fit(make_model(), hook, hook)
+    fit(make_eager_model(), hook, hook)
     assert run.steps == [0, 1]
 
 
 def test_a_closed_hook_changes_nothing(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(save_all=True)
-    model = make_model()
+    model = make_eager_model()
     fit(model, hook)
     hook.close()
     before = run.steps
@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_written_costs_the_run_only(
     hook = make_hook(save_all=True)
     run.path.parent.mkdir(exist_ok=True)
     run.path.write_text("in the way")
-    history = fit(make_model(), hook)
+    history = fit(make_eager_model(), hook)
     assert len(history.history["loss"]) == 1
     assert warnings_in(said)
 
@@ -211,7 +211,7 @@ class OddLogs(keras.callbacks.Callback):
 
 
 def test_a_log_value_that_is_no_number_costs_itself_only(make_hook: MakeHook, run: WrittenRun) -> None:
-    fit(make_model(), OddLogs(), make_hook())
+    fit(make_eager_model(), OddLogs(), make_hook())
     values = run.values(run.steps[-1])
     assert (values["a"].item(), values["last"].item()) == (2.0, 3.0)
     assert not {"nothing", "parts"} & set(values)
@@ -224,7 +224,7 @@ def test_a_keras_that_lacks_what_is_tapped_costs_the_steps_only(
     taps.find_tapped.cache_clear()
     with pytest.raises(SMDebugNotImplementedError, match=r"Optimizer of Keras .* has no method apply\(\)"):
         taps.find_tapped()
-    model, bare = make_model(optimizer="sgd"), make_model(optimizer="sgd")
+    model, bare = make_eager_model(optimizer="sgd"), make_eager_model(optimizer="sgd")
     fit(bare)
     fit(model, make_hook(save_all=True))
     np.testing.assert_array_equal(model.get_weights()[0], bare.get_weights()[0])
@@ -238,7 +238,7 @@ def test_a_model_that_a_hook_has_seen_can_be_saved_and_loaded(
     make_hook: MakeHook, run: WrittenRun, tmp_path: Path
 ) -> None:
     hook = make_hook(include_collections=["gradients", "optimizer_variables"])
-    model = make_model(optimizer=hook.wrap_optimizer(keras.optimizers.Adam(0.01)))
+    model = make_eager_model(optimizer=hook.wrap_optimizer(keras.optimizers.Adam(0.01)))
     fit(model, hook)
     assert len([name for name in run.values(1) if name.startswith("gradients/")]) == 4
     model.save(tmp_path / "model.keras")

@@ -106,13 +106,13 @@ def test_tensorflows_own_profile_is_kept_where_aws_has_it(profile: Profile, make
     assert list(trace.parent.glob("*.xplane.pb"))
 
 
-def test_a_traced_training_is_the_same(profile: Profile, make_hook: MakeHook, usual_way: dict[str, bool]) -> None:
-    bare = make_model(**usual_way)
+def test_a_traced_training_is_the_same(profile: Profile, make_hook: MakeHook, main_way: dict[str, bool]) -> None:
+    bare = make_model(**main_way)
     before = bare.get_weights()
     expected = fit(bare, epochs=2).history
     profile.configure(PARAMETERS)
     hook = make_hook(save_all=True)
-    model = make_model(**usual_way)
+    model = make_model(**main_way)
     model.set_weights(before)
     history = fit(model, hook, epochs=2).history
     hook.close()
