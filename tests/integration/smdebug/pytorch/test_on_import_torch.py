@@ -189,22 +189,25 @@ class Data(torch.utils.data.Dataset):
 if __name__ == "__main__":
     model = torch.nn.Linear(4, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for kind in sys.argv[1:]:
-        loader = torch.utils.data.DataLoader(Data(), num_workers=1, multiprocessing_context=kind)
-        for batch in loader:
-            model(batch).sum().backward()
-            optimizer.step()
-        del loader
+    loader = torch.utils.data.DataLoader(Data(), num_workers=1, multiprocessing_context="fork")
+    for batch in loader:
+        model(batch).sum().backward()
+        optimizer.step()
+    del loader
     text = "import torch; m = torch.nn.Linear(2, 2); m(torch.ones(1, 2)).sum().backward()"
-    subprocess.run([sys.executable, "-c", START + text], check=True)
+    if "child" in sys.argv:
+        subprocess.run([sys.executable, "-c", START + text], check=True)
 """
 
 
-def test_loaders_and_children_write_nothing(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
+@pytest.mark.parametrize("more", [[], pytest.param(["child"], marks=pytest.mark.nightly)], ids=["loaders", "children"])
+def test_loaders_and_children_write_nothing(
+    run_torch_script: RunScript, run: WrittenRun, config: WriteConfig, more: list[str]
+) -> None:
     path = config(
         CollectionConfigurations=[{"CollectionName": "weights", "CollectionParameters": {"save_interval": "1"}}]
     )
-    done = run_script(f"START = {START!r}\n{START}{WITH_PROCESSES}", "fork", SMDEBUG_CONFIG_FILE_PATH=path)
+    done = run_torch_script(f"START = {START!r}\n{START}{WITH_PROCESSES}", *more, SMDEBUG_CONFIG_FILE_PATH=path)
     assert done.returncode == 0, done.stderr
     assert run.steps == [0, 1, 2, 3]
     assert all(run.values(step)["Linear_weight"].shape == (2, 4) for step in run.steps)

@@ -12,10 +12,11 @@ pytestmark = pytest.mark.slow
 DISTRIBUTED = """
 import json, multiprocessing, sys
 import numpy as np
+import xgboost
+import smdebug.xgboost as smd
 
-def train(rank, arguments, path, include):
-    import xgboost
-    import smdebug.xgboost as smd
+def train(rank, tracker, path, include):
+    arguments = tracker.recv()
     with xgboost.collective.CommunicatorContext(dmlc_task_id=str(rank), **arguments):
         rng = np.random.default_rng(xgboost.collective.get_rank())
         features = rng.random((80, 3))
@@ -26,14 +27,16 @@ def train(rank, arguments, path, include):
         hook.close()
 
 if __name__ == "__main__":
-    from xgboost import RabitTracker
-    tracker = RabitTracker(host_ip="127.0.0.1", n_workers=2)
-    tracker.start()
-    context = multiprocessing.get_context("spawn")
-    given = (tracker.worker_args(), *sys.argv[1:])
-    workers = [context.Process(target=train, args=(rank, *given)) for rank in range(2)]
+    # The workers are forked before the tracker starts its threads.
+    context = multiprocessing.get_context("fork")
+    pipes = [context.Pipe(duplex=False) for rank in range(2)]
+    workers = [context.Process(target=train, args=(rank, pipes[rank][0], *sys.argv[1:])) for rank in range(2)]
     for worker in workers:
         worker.start()
+    tracker = xgboost.RabitTracker(host_ip="127.0.0.1", n_workers=2)
+    tracker.start()
+    for _, to_worker in pipes:
+        to_worker.send(tracker.worker_args())
     for worker in workers:
         worker.join(60)
     tracker.wait_for(60)
