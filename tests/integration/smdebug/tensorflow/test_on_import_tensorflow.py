@@ -56,6 +56,7 @@ with v1.train.MonitoredTrainingSession() as session:
 """
 
 
+@pytest.mark.nightly  # by day end_to_end/test_tensorflow.py has one in the image
 def test_an_untouched_fit_is_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
     path = config(
         CollectionConfigurations=[{"CollectionName": "weights"}, {"CollectionName": "gradients"}],

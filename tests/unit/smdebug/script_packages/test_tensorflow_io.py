@@ -103,6 +103,7 @@ def test_what_is_not_there_is_an_error_of_tensorflow(folder: str) -> None:
         file.write("lost")
 
 
+@pytest.mark.nightly  # the tests above have what it asks of the file system
 # Keras 3 asks TensorFlow's variables in a way that numpy 2 announces the end of.
 @pytest.mark.filterwarnings("ignore:__array__ implementation")
 def test_models_checkpoints_and_records_are_kept_there(folder: str) -> None:
