@@ -4,8 +4,9 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +21,7 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.wheelhouse import fetch_wheels
 from examples.frameworks.job import BUCKET
 from examples.frameworks.xgboost.algorithm import ALGORITHM, build_algorithm_request, stage_cancer
-from sdk_compat.demo.training_job import build_rule
+from sdk_compat.demo.training_job import build_rule, build_training_job
 from tests.boto3_client import make_client
 from tests.waiting import wait_until
 from tests.wheel import CHECKOUT, build_wheel
@@ -68,23 +69,48 @@ class Installed:
         return {path for path in self.site_packages.rglob("*") if "__pycache__" not in path.parts}
 
 
+def make_venv(wheel: Path, *options: str) -> Path:
+    """Make an environment that holds the wheel, and return its interpreter."""
+    shutil.rmtree(KEPT / "venv", ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", KEPT / "venv"], check=True)
+    python = KEPT / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
+    subprocess.run(
+        [*pip, "install", "--quiet", "--no-compile", "--no-index", *options, f"{wheel}[emulator]"], check=True
+    )
+    return python
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    wheel = build_wheel(tmp_path_factory.mktemp("wheel") / "built")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    built = build_wheel(tmp_path_factory.mktemp("wheel") / "built")
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with hold_lock(KEPT / "lock"):
+        yield built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The wheel, beside links to the packages that are installed here; of this project none, nor what leads to it."""
+    made = Installed(make_venv(wheel, "--no-deps").parent, tmp_path_factory.mktemp("elsewhere"))
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        there = made.site_packages / path.name
+        if not there.exists() and path.suffix != ".pth" and not path.name.startswith(("smdebug", "__pycache__")):
+            there.symlink_to(path)
+    return made
+
+
+@pytest.fixture
+def installed_with_its_packages(wheel: Path, tmp_path: Path) -> Installed:
+    """The wheel, with no packages but those that it names."""
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     needed = fetch_wheels(project["dependencies"] + project["optional-dependencies"]["emulator"], CHECKOUT / ".cache")
-    with hold_lock(KEPT / "lock"):
-        shutil.rmtree(KEPT / "venv", ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", KEPT / "venv"], check=True)
-        python = str(KEPT / "venv" / "bin" / "python")
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
-        source = ["--no-index", "--find-links", str(needed), f"{wheel}[emulator]"]
-        subprocess.run([*pip, "install", "--quiet", "--no-compile", *source], check=True)
-        cache = KEPT / "cache" / "smdebug-emulator"
-        cache.mkdir(parents=True, exist_ok=True)
-        if not (cache / "wheels").is_symlink():
-            (cache / "wheels").symlink_to(CHECKOUT / ".cache" / "wheels")
-        yield Installed(KEPT / "venv" / "bin", tmp_path_factory.mktemp("elsewhere"))
+    python = make_venv(wheel, "--find-links", str(needed))
+    cache = KEPT / "cache" / "smdebug-emulator"
+    cache.mkdir(parents=True, exist_ok=True)
+    if not (cache / "wheels").is_symlink():
+        (cache / "wheels").symlink_to(CHECKOUT / ".cache" / "wheels")
+    return Installed(python.parent, tmp_path)
 
 
 @contextmanager
@@ -129,31 +155,53 @@ def test_its_images_are_those_of_the_checkout(installed: Installed) -> None:
     assert ran.stdout.split() == sorted(f"{build.name}={build.key}" for build in plan_builds(ImageCatalogue()))
 
 
-@pytest.mark.timeout(600)
-def test_a_job_of_local_processes(installed: Installed) -> None:
+def run_job(installed: Installed, request: dict[str, Any], stage: Callable[[Any], object]) -> None:
     """A container, and the rule that judges it, find all they need; nothing is written beside the packages."""
     before = installed.list_files()
-    request = build_algorithm_request("from-a-wheel", ALGORITHM)
     parameters = {"collection_names": "losses", "num_steps": "10", "diff_percent": "0.1"}
     request["DebugRuleConfigurations"] = [build_rule("LossNotDecreasing", **parameters)]
+    name = request["TrainingJobName"]
     with started(installed, "process") as client:
-        stage_cancer(client("s3"))
+        stage(client("s3"))
         sagemaker = client("sagemaker")
         sagemaker.create_training_job(**request)
 
         def describe() -> dict[str, Any]:
-            found: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName="from-a-wheel")
+            found: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
             return found
 
         def judge() -> str:
             return str(describe()["DebugRuleEvaluationStatuses"][0]["RuleEvaluationStatus"])
 
         wait_until(lambda: describe()["TrainingJobStatus"] != "InProgress" and judge() != "InProgress", "the job's end")
-        assert (describe()["TrainingJobStatus"], judge()) == ("Completed", "NoIssuesFound"), describe()
-        saved = client("s3").list_objects_v2(Bucket=BUCKET, Prefix="tensors/from-a-wheel/debug-output/index/")
+        assert (describe()["TrainingJobStatus"], judge()) == ("Completed", "NoIssuesFound"), describe().get(
+            "FailureReason"
+        )
+        saved = client("s3").list_objects_v2(Bucket=BUCKET, Prefix=f"tensors/{name}/debug-output/index/")
         assert saved["KeyCount"] >= 4
-    assert list((KEPT / "cache" / "smdebug-emulator" / "venvs").glob("sagemaker-xgboost-*/complete"))
     assert installed.list_files() == before
+
+
+# An entrypoint's argument has one line of at most 256 characters.
+SCRIPT = (
+    "import torch; n = torch.nn.Linear(3, 1); o = torch.optim.SGD(n.parameters(), 0.01); l = torch.nn.MSELoss(); "
+    "x, y = torch.ones(4, 3), torch.ones(4, 1); "
+    "[(o.zero_grad(), l(n(x), y).backward(), o.step()) for _ in range(40)]"
+)
+
+
+@pytest.mark.timeout(600)
+def test_a_job_of_this_interpreter_s_framework(installed: Installed) -> None:
+    request = build_training_job(
+        "from-a-wheel",
+        image="pytorch-training:2.13.0-cpu-py311",
+        hyperparameters={},
+        channels=(),
+        collections={"losses": {"save_interval": "1"}},
+        bucket=BUCKET,
+    )
+    request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["python", "-c", SCRIPT]
+    run_job(installed, request, lambda s3: s3.create_bucket(Bucket=BUCKET))
 
 
 @pytest.mark.docker
@@ -173,3 +221,12 @@ def test_images_are_built_from_the_wheel(installed: Installed) -> None:
     finally:
         only_there.unlink()
         build_images([name])
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+def test_a_job_with_no_packages_but_its_own(installed_with_its_packages: Installed) -> None:
+    """Last, since its environment takes the place of the other; the one that the job needs is built from wheels."""
+    request = build_algorithm_request("from-a-wheel", ALGORITHM)
+    run_job(installed_with_its_packages, request, stage_cancer)
+    assert list((KEPT / "cache" / "smdebug-emulator" / "venvs").glob("sagemaker-xgboost-*/complete"))
