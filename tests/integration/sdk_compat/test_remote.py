@@ -90,7 +90,8 @@ def test_commands_use_it_by_the_variables_alone(guarded: Guarded, said: dict[str
     assert status.returncode == 0, status.stderr
     assert f"answers at {url}" in status.stdout
 
-    ran = machine.command("run", "--", "aws", "sts", "get-caller-identity", **said)
+    source = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
+    ran = machine.command("run", "--", sys.executable, "-c", source, **said)
     assert "assumed-role/SageMakerRole" in ran.stdout, ran.stderr
     exports = machine.command("env", **said).stdout
     assert f"export AWS_ENDPOINT_URL={url}" in exports
@@ -177,7 +178,8 @@ def test_a_proxy_of_the_environment_is_not_asked(
             done = machine.command(*arguments, "--remote", url, **nobody)
             assert done.returncode == 0, (arguments, done.stderr)
         exports = machine.command("env", "--remote", url, **nobody).stdout
-        made = machine.run("bash", "-c", f"{exports}\naws s3 mb s3://past-the-proxy", **nobody)
+        source = "import boto3; boto3.client('s3').create_bucket(Bucket='past-the-proxy')"
+        made = machine.run("bash", "-c", f'{exports}\n{sys.executable} -c "{source}"', **nobody)
         assert made.returncode == 0, made.stderr
 
 
