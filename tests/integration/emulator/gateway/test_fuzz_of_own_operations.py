@@ -7,15 +7,17 @@ Jobs, executions and tags exist, so that most requests reach what an operation d
 import copy
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from moto.moto_api._internal.models import moto_api_backend
 
 from emulator.operations import find_operations
 from emulator.service_model import load_service_model
-from tests.integration.emulator.gateway.job_gateway import JobGateway
-from tests.integration.emulator.gateway.test_fuzz import ODD_VALUES, REQUESTS, Fuzz, find_paths, is_answer
+from tests.integration.emulator.gateway.job_gateway import JobGateway, open_job_gateway
+from tests.integration.emulator.gateway.test_fuzz import BY_DAY_AND_BY_NIGHT, ODD_VALUES, Fuzz, find_paths, is_answer
 from tests.integration.emulator.jobs.job_harness import JobHarness
 from tests.unit.emulator.gateway.generated_requests import build_request, replace_member
 from tests.waiting import ENDED, wait_until
@@ -125,9 +127,17 @@ def list_jobs(gateway: JobGateway) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("requests", BY_DAY_AND_BY_NIGHT)
 def test_no_request_near_a_good_one_is_a_failure_of_the_emulator(
-    job_gateway: JobGateway, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, requests: int
 ) -> None:
+    moto_api_backend.reset()
+    with open_job_gateway(tmp_path) as job_gateway:
+        send_near_requests(job_gateway, requests)
+    assert "by a defect of the emulator" not in caplog.text
+
+
+def send_near_requests(job_gateway: JobGateway, requests: int) -> None:
     harness = job_gateway.harness
     harness.s3.put(harness.bucket, "data/a", b"1")
     good, fuzz, wrong, statuses = build_good_requests(harness), Fuzz(), [], []
@@ -139,7 +149,7 @@ def test_no_request_near_a_good_one_is_a_failure_of_the_emulator(
         status, content = job_gateway.ask(name, request)
         fuzz.learn([request, content] if status == 200 else [])
     names = [*find_operations(), *good, *good]
-    for seed in range(REQUESTS):
+    for seed in range(requests):
         random = Random(seed)
         name = names[seed % len(names)]
         request = build_near_request(name, good, fuzz, seed, random)
@@ -150,10 +160,9 @@ def test_no_request_near_a_good_one_is_a_failure_of_the_emulator(
         elif answer.status_code == 200:
             fuzz.learn([request, json.loads(answer.data or b"{}")])
     assert wrong == []
-    assert statuses.count(200) > REQUESTS / 10, "nearly all were refused, which says little about what runs"
+    assert statuses.count(200) > requests / 10, "nearly all were refused, which says little about what runs"
     wait_until(lambda: all(job["status"] in ENDED for job in list_jobs(job_gateway)))
     assert [job for job in list_jobs(job_gateway) if "InternalServerError" in job.get("FailureReason", "")] == []
-    assert "by a defect of the emulator" not in caplog.text
 
 
 @pytest.mark.parametrize("condition", [{}, {"Key": "Tags.team"}, {"Value": "a"}])
