@@ -40,6 +40,7 @@ def build_large(source: str) -> ContainerSpec:
     return build_spec(source, cpus=os.cpu_count())
 
 
+@pytest.mark.nightly
 def test_what_has_ended_takes_no_capacity(swarm_engine: SwarmEngine) -> None:
     staying = swarm_engine.start(build_large(SLEEP))
     for _ in range(3):
@@ -99,6 +100,7 @@ def test_containers_of_one_job_get_their_nodes_at_once(swarm_engine: SwarmEngine
     assert list_waiting() == {}
 
 
+@pytest.mark.nightly
 def test_two_emulators_do_not_wait_for_each_others_halves(
     swarm_engine: SwarmEngine, second_engine: SwarmEngine
 ) -> None:

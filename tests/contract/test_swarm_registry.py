@@ -17,7 +17,7 @@ from container_runtime.swarm.survey import survey
 from tests.registry import run_registry
 from tests.swarm_nodes import SwarmNodes
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.nightly]
 
 _RULES = "smdebug-emulator/sagemaker-debugger-rules"
 _PORT = 5000
@@ -56,7 +56,6 @@ def test_a_node_without_the_agents_image_is_named_with_the_command(bare_worker: 
     assert "| ssh NODE docker load" in missing.remedy
 
 
-@pytest.mark.nightly
 def test_nodes_pull_what_they_are_given_to_run(bare_worker: SwarmNodes, tmp_path: Path) -> None:
     nodes = bare_worker
     with run_registry(nodes.address, _PORT, tmp_path) as host:

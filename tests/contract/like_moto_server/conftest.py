@@ -11,7 +11,8 @@ from tests.running_emulator import RunningEmulator
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="session", params=[EMULATOR, MOTO_SERVER])
+# By day the emulator is held to AWS's documentation; what moto_server answers changes with its version only.
+@pytest.fixture(scope="session", params=[EMULATOR, pytest.param(MOTO_SERVER, marks=pytest.mark.nightly)])
 def server(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> Iterator[Server]:
     if request.param == MOTO_SERVER:
         with run_moto_server() as endpoint_url:
