@@ -4,14 +4,13 @@ The saved values are those that the loops report.
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.unit.smdebug.scripts import START, ForkingInterpreter
+from tests.unit.smdebug.scripts import START, RunScript
 from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
@@ -140,17 +139,8 @@ QUIET = {
 }
 
 
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[ForkingInterpreter]:
-    interpreter = ForkingInterpreter("torch", "torch._dynamo", "lightning", **QUIET)
-    yield interpreter
-    interpreter.close()
-
-
 @pytest.fixture
-def train(interpreter: ForkingInterpreter, run: WrittenRun, tmp_path: Path) -> Any:
-    run_script = interpreter.build_script_runner(tmp_path)
-
+def train(run_torch_script: RunScript, run: WrittenRun, tmp_path: Path) -> Any:
     def start(script: str) -> Any:
         config = tmp_path / "debughookconfig.json"
         collections = [{"CollectionName": name} for name in ("weights", "gradients", "losses")]
@@ -160,7 +150,8 @@ def train(interpreter: ForkingInterpreter, run: WrittenRun, tmp_path: Path) -> A
         noted = tmp_path / "noted.json"
         text = f"{START}{script}\nopen({str(noted)!r}, 'w').write(json.dumps(noted))\n"
         paths = {"HOME": str(tmp_path), "HF_HOME": str(tmp_path / "hf")}
-        done = run_script(text, str(tmp_path / "out"), SMDEBUG_CONFIG_FILE_PATH=str(config), **paths)
+        environment = {**QUIET, **paths, "SMDEBUG_CONFIG_FILE_PATH": str(config)}
+        done = run_torch_script(text, str(tmp_path / "out"), **environment)
         assert done.returncode == 0, done.stderr + done.stdout
         return json.loads(noted.read_text())
 
@@ -194,6 +185,7 @@ def test_lightning(train: Any, run: WrittenRun) -> None:
     assert run.has_ended
 
 
+@pytest.mark.nightly  # unit/smdebug/pytorch/test_model_kinds.py switches parameters off and on
 def test_lightning_toggles_optimizers_from_the_first_step_on(train: Any, run: WrittenRun) -> None:
     noted = train(TOGGLED)["steps"]
     found = [run.values(step) for step in get_mode(run, "TRAIN")]
@@ -207,6 +199,7 @@ def test_lightning_toggles_optimizers_from_the_first_step_on(train: Any, run: Wr
         assert f"gradient/{other}_weight" not in values
 
 
+@pytest.mark.nightly  # nothing of ours is for this loop; by day Lightning's and test_untouched_scripts.py are
 def test_hugging_face(train: Any, run: WrittenRun) -> None:
     noted = train(HUGGING_FACE)
     trained = get_mode(run, "TRAIN")
