@@ -42,8 +42,7 @@ class TooLarge(BuiltInRule):
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A copy of the package with one file more and nothing else changed."""
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(PACKAGE, tmp_path / "smdebug", ignore=ignored)
+    shutil.copytree(PACKAGE, tmp_path / "smdebug")  # with what is compiled
     (tmp_path / "smdebug" / "rules" / "builtin" / "too_large.py").write_text(RULE, encoding="utf-8")
     return tmp_path
 
@@ -55,9 +54,8 @@ def run_rules(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[st
 
 @pytest.mark.slow
 def test_a_new_file_is_a_rule_of_the_command_line_and_of_the_page(checkout: Path, recorded_runs: Path) -> None:
-    assert "TooLarge " in run_rules(checkout, "list").stdout
-    assert "threshold" in run_rules(checkout, "show", "TooLarge").stdout
-    assert "\n## TooLarge\n" in run_rules(checkout, "docs").stdout
+    section = run_rules(checkout, "docs").stdout.partition("\n## TooLarge\n")[2].partition("\n## ")[0]
+    assert "threshold" in section
     run = str(recorded_runs / "pt_save_all" / "run")
     for threshold, verdict, code in (("-1000", "IssuesFound", 2), ("1e9", "NoIssuesFound", 0)):
         judged = run_rules(
