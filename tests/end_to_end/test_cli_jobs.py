@@ -188,12 +188,11 @@ def test_logs_of_a_job_and_of_a_rule(command: Command) -> None:
     assert {line["stream"].split("/")[0] for line in lines} == {NAME}
 
 
+# What else these programs print and refuse is in unit/smdebug/trials/test_command.py.
 def test_tensors_and_plots(program: Program, tmp_path: Path) -> None:
     assert json.loads(program("tensors", "001", "--json").stdout)["steps"]["GLOBAL"]["count"] == 16
-    assert len(program("tensors", "001", "--tensor", "gradient/Linear_bias").stdout.splitlines()) == 18
     program("plot", "001", "gradient/Linear_weight", "--reduction", "mean", "-o", "weight.png")
     assert (tmp_path / "weight.png").read_bytes().startswith(b"\x89PNG")
-    assert "use a reduction" in program("plot", "001", "gradient/Linear_weight", code=1).stderr
 
 
 def test_rules_find_the_running_emulator(program: Program) -> None:
