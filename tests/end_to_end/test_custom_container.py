@@ -209,6 +209,8 @@ def test_a_container_may_be_root_and_write_everywhere(
     assert list((emulator.state_dir / "jobs").glob("*")) == []
 
 
+# By day, the test of an image that replaces one of the catalogue captures a training, and test_wheel.py has the wheel.
+@pytest.mark.nightly
 def test_a_custom_image_is_captured(of_containers: RunningEmulator, custom_image: str, tmp_path: Path) -> None:
     stage_scripts(of_containers.client("s3"), "pytorch")
     name = f"custom-{uuid.uuid4().hex[:8]}"
