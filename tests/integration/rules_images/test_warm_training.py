@@ -16,8 +16,9 @@ from tests.integration.rules_images.warm_scripts import SCRIPTS
 pytestmark = pytest.mark.slow
 
 FIRST = {"linear", "fit"}
+BY_DAY = "linear"
 CASES = [
-    pytest.param(image, name, id=f"{image}-{name}", marks=() if name in FIRST else pytest.mark.nightly)
+    pytest.param(image, name, id=f"{image}-{name}", marks=() if name == BY_DAY else pytest.mark.nightly)
     for image, scripts in SCRIPTS.items()
     for name in scripts
 ]
