@@ -111,10 +111,11 @@ estimator.fit(batches, val_data=batches, epochs=2)
 """
 
 
-def test_a_gluon_estimator_with_processes_that_load_its_data(run_script: RunScript, tmp_path: Path) -> None:
+def test_a_gluon_estimator_with_processes_that_load_its_data(interpreter: ForkingInterpreter, tmp_path: Path) -> None:
+    run_script = interpreter.build_script_runner(tmp_path)
     config = tmp_path / "debughookconfig.json"
     config.write_text(json.dumps({"LocalPath": str(tmp_path / "run"), **ALL, "HookParameters": {"save_interval": "1"}}))
-    ran = run_script(ESTIMATOR, SMDEBUG_CONFIG_FILE_PATH=str(config))
+    ran = run_script(START + ESTIMATOR, SMDEBUG_CONFIG_FILE_PATH=str(config))
     assert ran.returncode == 0, ran.stderr
     trial = create_trial(str(tmp_path / "run"))
     assert [trial.mode(step) for step in trial.steps()] == 2 * [modes.TRAIN, modes.TRAIN, modes.EVAL, modes.EVAL]
