@@ -4,14 +4,13 @@ The former use `parallelize_module`, the latter stages.
 """
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.unit.smdebug.scripts import build_script_runner
+from tests.unit.smdebug.scripts import ForkingInterpreter
 from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
@@ -124,10 +123,10 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(scope="module")
-def noted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
+def noted(forking_torch: ForkingInterpreter, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
     """Where the runs are, and by worker what its trainings showed."""
     folder = tmp_path_factory.mktemp("parallel")
-    done = build_script_runner(sys.executable, folder, seconds=500)(PARALLEL, str(folder))
+    done = forking_torch.build_script_runner(folder, seconds=500)(PARALLEL, str(folder))
     assert done.returncode == 0, done.stderr
     assert "Not saved" not in done.stdout + done.stderr
     return folder, [json.loads((folder / f"noted-{rank}").read_text()) for rank in range(2)]

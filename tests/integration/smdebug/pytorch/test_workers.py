@@ -73,7 +73,7 @@ def train(rank, path, meeting, include):
 
 if __name__ == "__main__":
     import torch.multiprocessing as mp
-    mp.spawn(train, tuple(sys.argv[1:]), nprocs=2)
+    mp.start_processes(train, tuple(sys.argv[1:]), nprocs=2, start_method="fork")
 """
 
 
