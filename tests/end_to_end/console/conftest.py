@@ -14,9 +14,10 @@ from playwright.sync_api import Browser, expect
 from benchmarks.shared.tensorboard import build_tensorboard
 from emulator.console.build import build_console, install_packages
 from emulator.stop_handler.deployment import deploy_stop_handler
-from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request, stage_inputs
+from sdk_compat.demo.training_job import BUCKET, HEALTHY, build_request, stage_inputs
 from smdebug.mode_keys import ModeKeys
 from tests.chromium import opened_chromium
+from tests.end_to_end.console.endless_job import NAME, build_endless_request, stage_slow_script
 from tests.end_to_end.console.jobs_from_elsewhere import (
     CLASSES,
     LAYERS,
@@ -50,7 +51,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def running(start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
+def running(
+    start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pytest.TempPathFactory
+) -> RunningEmulator:
     build_console()
     with pytest.MonkeyPatch.context() as patch:
         # The emulator's own command finds it there.
@@ -61,6 +64,7 @@ def running(start_emulator: Callable[..., RunningEmulator]) -> RunningEmulator:
     s3 = emulator.client("s3")
     deploy_stop_handler(emulator.client, "console-watcher", job_name_prefix="console-healthy")
     stage_inputs(s3)
+    stage_slow_script(s3, tmp_path_factory.mktemp("slow"))
     s3.put_object(Bucket=BUCKET, Key=HOSTILE_KEY, Body=HOSTILE_PAGE, ContentType="text/html")
     s3.put_object(Bucket=BUCKET, Key="hostile/picture.svg", Body=HOSTILE_SVG, ContentType="image/svg+xml")
     s3.put_object(Bucket=BUCKET, Key=f"hostile/{RIGHT_TO_LEFT}.txt", Body="plain & <i>simple</i>")
@@ -109,14 +113,14 @@ def ended(running: RunningEmulator, healthy: str) -> str:
 @pytest.fixture(scope="package")
 def stopped(running: RunningEmulator) -> str:
     """A job in which a rule has fired; test_changes has made and stopped it, if it ran."""
-    sagemaker, name = running.client("sagemaker"), "console-sick"
+    sagemaker, name = running.client("sagemaker"), NAME
 
     def has_fired() -> bool:
         rules = sagemaker.describe_training_job(TrainingJobName=name)["DebugRuleEvaluationStatuses"]
         return any(rule["RuleEvaluationStatus"] == "IssuesFound" for rule in rules)
 
     with suppress(sagemaker.exceptions.ResourceInUse):
-        sagemaker.create_training_job(**profile(build_request(name, SICK)))
+        sagemaker.create_training_job(**build_endless_request())
         wait_until(has_fired, "a rule to fire")
         sagemaker.stop_training_job(TrainingJobName=name)
         wait_until_ended(running, name)

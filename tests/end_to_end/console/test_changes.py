@@ -4,9 +4,9 @@ import json
 
 from playwright.sync_api import Page, expect
 
-from sdk_compat.demo.training_job import BUCKET, SICK, build_request
+from sdk_compat.demo.training_job import BUCKET
+from tests.end_to_end.console.endless_job import build_endless_request
 from tests.end_to_end.console.page import Console
-from tests.end_to_end.profiled_jobs import profile
 from tests.waiting import wait_until
 
 
@@ -22,7 +22,7 @@ def test_a_verdict_shows_and_a_job_is_stopped_without_a_reload(console: Console,
     away = page.get_by_text("The emulator does not answer")
     page.evaluate("window.dispatchEvent(new Event('online'))")  # it tries again, in vain
     expect(away).to_be_visible()
-    console.emulator.client("sagemaker").create_training_job(**profile(build_request("console-sick", SICK)))
+    console.emulator.client("sagemaker").create_training_job(**build_endless_request())
     page.context.set_offline(False)
     expect(away).to_be_hidden()
     console.complaints.clear()

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from sdk_compat.demo.training_job import BUCKET
-from tests.end_to_end.console.page import PATIENCE_MS, REGION, Console
+from tests.end_to_end.api_answers import find_differences
+from tests.end_to_end.console.page import PATIENCE_MS, REGION, Console, ask_emulator
 from tests.waiting import wait_until
 
 
@@ -109,6 +110,9 @@ def test_warnings_are_marked_in_the_list_and_shown_on_every_tab(console: Console
 
 @pytest.mark.nightly
 def test_tensorboard_starts_and_a_function_s_log_is_in_the_timeline(console: Console, ended: str) -> None:
+    document = ask_emulator(console.emulator, "GET", "openapi.json")
+    asked = {"jobs/{region}/{name}/tensorboard": [f"jobs/{REGION}/{ended}/tensorboard"]}
+    assert find_differences(document, asked, lambda *question: ask_emulator(console.emulator, *question)) == []
     page = console.go(f"jobs/{REGION}/{ended}")
     page.get_by_role("button", name="Start TensorBoard").click()
     event = page.locator(".timeline details", has_text="1 target").first
