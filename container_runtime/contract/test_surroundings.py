@@ -7,6 +7,7 @@ import socket
 import threading
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -75,6 +76,7 @@ def test_mounts_are_found_at_their_targets(
     for mount in (other, elsewhere):
         mount.source.mkdir()
         (mount.source / "in").write_text(mount.target)
+    private = f"/tmp/{uuid4()}"
     source = f"""
 import json, os, pathlib, tempfile
 pathlib.Path("/opt/ml/out").write_text(pathlib.Path("/opt/ml/other/deep/in").read_text())
@@ -84,7 +86,7 @@ try:
 except OSError as error:
     print(error.strerror)
 print(os.path.exists({str(tmp_path)!r}), "SAGEMAKER_BASE_DIR" in os.environ)
-pathlib.Path("/tmp/mine").touch()
+pathlib.Path({private!r}).touch()
 with tempfile.NamedTemporaryFile() as file:
     print(os.path.basename(file.name) in os.listdir("/tmp"))
 print(json.dumps(os.listdir("/opt")))
@@ -93,7 +95,7 @@ print(json.dumps(os.listdir("/opt")))
     assert (ended, lines[:-1]) == (Exit(0), ["Read-only file system", "False False", "True"])
     assert (shared.source / "out").read_text() == other.target
     assert (elsewhere.source / "out").read_text() == elsewhere.target
-    assert not Path("/tmp/mine").exists()
+    assert not Path(private).exists()
     assert not Path("/new-in-root").exists()
     if not traits.has_images:
         assert set(json.loads(lines[-1])) == {path.name for path in Path("/opt").iterdir()} | {"ml"}
