@@ -63,13 +63,14 @@ open("/opt/ml/model/" + host, "w").write(open("/opt/ml/input/data/training/words
 collections = CollectionManager()
 collections.set_num_workers(2)
 collections.export("/opt/ml/output/tensors", host + "_collections.json")
-for step in range(10000):
+for step in range(30):
     with FileWriter("/opt/ml/output/tensors", host, step) as writer:
         writer.write_tensor(2.0, "loss")
     print("step", step, flush=True)
     while not os.path.exists("/opt/ml/input/config/go"):  # until it was looked at
         time.sleep(0.05)
-    time.sleep(0.05)
+while True:  # until it is stopped
+    time.sleep(1)
 """
 
 
