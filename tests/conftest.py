@@ -40,6 +40,8 @@ FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "t
 FOLDER_WITH_A_FRAMEWORK = "tests/unit/smdebug/tensorflow/"
 # The files of each of these share what a worker starts: an emulator and a browser, an emulator and a moto_server.
 FOLDERS_THAT_SHARE = ("tests/end_to_end/console/", "tests/contract/like_moto_server/")
+# All that takes nodes of a Swarm, in every folder.
+SWARM = "tests/end_to_end/ swarm"
 TURNS = (*FOLDERS_WITH_JOBS, FOLDER_WITH_A_FRAMEWORK)
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
@@ -120,10 +122,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
                     return whole
             if not path.startswith(FOLDERS_WITH_JOBS):
                 return path
-            folder = path.rpartition("/")[0]
-            if "/test_swarm" in path:  # its engines start once in a worker, which takes up to fifteen seconds
-                return f"{folder}/ swarm"
             back_end = re.search(r"[-\[](docker|process|swarm)[-\]]", nodeid)
+            if "/test_swarm" in path or (back_end and back_end[1] == "swarm"):
+                return SWARM  # its engines start once in a worker, which takes up to fifteen seconds
+            folder = path.rpartition("/")[0]
             return f"{folder}/ {back_end[1]}" if back_end else path
 
     def find_turn(scope: str) -> tuple[bool, int]:
