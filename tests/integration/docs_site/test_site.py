@@ -1,4 +1,7 @@
-"""Tests of the docs site: valid links, search, and no network requests."""
+"""Tests of the docs site: valid links, search, and no network requests.
+
+By day unit/docs_site has its links and the pages that it makes.
+"""
 
 import json
 import os
@@ -50,6 +53,7 @@ class Loads(HTMLParser):
         self.found += [value for name, value in attrs if LOADED.get(tag) == name and value]
 
 
+@pytest.mark.nightly
 def test_nothing_is_loaded_from_a_network(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 40
@@ -64,6 +68,7 @@ def test_nothing_is_loaded_from_a_network(site: Path) -> None:
         assert not re.search(r"(url\(|@import )['\"]?(https?:)?//", sheet.read_text(encoding="utf-8")), sheet
 
 
+@pytest.mark.nightly
 def test_every_page_is_found(site: Path) -> None:
     found = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))["docs"]
     pages = {entry["location"].partition("#")[0] for entry in found}
@@ -91,6 +96,7 @@ class Quiet(SimpleHTTPRequestHandler):
         self.end_headers()
 
 
+@pytest.mark.nightly
 def test_the_header_leads_to_other_versions(site: Path) -> None:
     other = site.parent / "0.0.9"
     other.mkdir()
