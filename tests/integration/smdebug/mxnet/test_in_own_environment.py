@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.smdebug.mxnet.environment import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 CHECKS = Path(__file__).parent / "in_mxnet"
 # What pytest is made of; all of it is plain Python, and runs under any interpreter.

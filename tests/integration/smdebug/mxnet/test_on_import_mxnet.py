@@ -15,7 +15,7 @@ from smdebug import modes
 from smdebug.trials import create_trial
 from tests.unit.smdebug.scripts import START, ForkingInterpreter, RunScript
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 SCRIPT = """
 import sys
