@@ -1,7 +1,7 @@
 """Tests of requests to another S3, and of their error messages."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -10,6 +10,7 @@ import pytest
 
 from emulator.exceptions import StartupError
 from emulator.state.replica.bucket import Bucket, BucketError
+from tests.integration.emulator.state.replica.test_replica import kept
 from tests.other_s3 import BUCKET, VARIABLES, OtherS3, run_other_s3
 
 
@@ -46,6 +47,7 @@ def test_objects_are_written_once_or_where_they_are_what_was_read(bucket: Bucket
     found = bucket.find("a")
     assert found is not None
     assert (found.content, found.etag) == (b"3", second)
+    assert abs(found.age) < 3600, "by the clock of its S3, which is this machine's"
     assert bucket.find("b") is None
 
 
@@ -106,3 +108,13 @@ def test_a_lack_of_credentials_is_reported(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(StartupError, match=r"there are no credentials for it. Set AWS_ACCESS_KEY_ID"):
         Bucket("http://127.0.0.1:1", BUCKET)
+
+
+def test_a_state_folder_is_kept_there_and_restored(open_bucket: Callable[[], Bucket], tmp_path: Path) -> None:
+    with kept(open_bucket(), tmp_path / "a") as folder:
+        folder.add("one")
+        folder.put("ab/1", "first")
+    with kept(open_bucket(), tmp_path / "b") as folder:
+        assert folder.read() == ["one"]
+        folder.replica.missing.wait()
+        assert (folder.path / "s3/contents/ab/1").read_text() == "first"

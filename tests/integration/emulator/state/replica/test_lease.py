@@ -13,6 +13,13 @@ from emulator.exceptions import StartupError
 from emulator.state.replica import lease as lease_module
 from emulator.state.replica.bucket import Bucket, BucketError
 from emulator.state.replica.lease import FENCE_SECONDS, LEASE_SECONDS, Holder, Lease, LeaseLostError, build_holder
+from tests.integration.emulator.state.replica.memory_bucket import MemoryBucket, MemoryStore
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    """One in memory; test_bucket.py has what an S3 answers."""
+    return MemoryBucket(MemoryStore())
 
 
 def build(folder: str, **members: object) -> Holder:

@@ -1,4 +1,7 @@
-"""Tests of replication of a changing state folder, and of its restoration."""
+"""Tests of replication of a changing state folder, and of its restoration.
+
+The copy is in the test's memory. test_bucket.py and end_to_end/test_replica.py have another S3.
+"""
 
 import json
 import shutil
@@ -18,12 +21,23 @@ from emulator.state.replica.log import list_entries, name_entry, read_entry
 from emulator.state.replica.missing import MissingObjects
 from emulator.state.replica.opening import open_replica
 from emulator.state.replica.replica import Replica
-from tests.other_s3 import OtherS3
+from tests.integration.emulator.state.replica.memory_bucket import MemoryBucket, MemoryStore
 from tests.waiting import wait_until
 
 Open = Callable[[], Bucket]
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def other_s3() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def open_bucket(other_s3: MemoryStore) -> Open:
+    """Open the test's bucket, as each process that uses it does."""
+    return lambda: MemoryBucket(other_s3)
 
 
 class Folder:
@@ -165,7 +179,7 @@ def test_a_checkpoint_of_another_program_loses_nothing(open_bucket: Open, tmp_pa
 
 
 def test_a_long_log_becomes_a_snapshot_and_what_it_replaces_is_removed(
-    open_bucket: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_s3: OtherS3, prefix: str
+    open_bucket: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replica_module, "_LOG_ENTRIES", 3)
     monkeypatch.setattr(replica_module, "_CHECKPOINT_BYTES", 20_000)
@@ -178,8 +192,8 @@ def test_a_long_log_becomes_a_snapshot_and_what_it_replaces_is_removed(
     assert numbers[0] > 1
     entries = [read_entry(bucket, number) for number in numbers]
     assert [entry.snapshot is not None for entry in entries] == [True, *[False] * (len(entries) - 1)]
-    named = {f"{prefix}/{key}" for keys in (entries[0].snapshot or {}).values() for key in keys}
-    assert set(other_s3.list_keys(f"{prefix}/chunks")) == named
+    named = {key for keys in (entries[0].snapshot or {}).values() for key in keys}
+    assert {f"chunks/{name}" for name in bucket.list("chunks")} == named
     with kept(open_bucket(), tmp_path / "b") as folder:
         assert folder.read() == [str(number) for number in range(15)]
 
@@ -237,18 +251,18 @@ def test_a_folder_that_was_being_filled_is_filled_again(open_bucket: Open, tmp_p
 
 
 def test_an_s3_that_is_away_is_reported_and_gets_all_when_it_is_back(
-    open_bucket: Open, tmp_path: Path, other_s3: OtherS3
+    open_bucket: Open, tmp_path: Path, other_s3: MemoryStore
 ) -> None:
     with kept(open_bucket(), tmp_path / "a") as folder:
         folder.add("one")
         folder.replica.settle()
-        other_s3.go_away()
+        other_s3.away = True
         folder.add("two")
         folder.put("ab/1", "first")
         folder.replica.settle()
         assert "away since" in folder.replica.describe()
         assert "cannot be reached" in folder.replica.describe()
-        other_s3.come_back()
+        other_s3.away = False
         wait_until(lambda: "away" not in folder.replica.describe(), folder.replica.describe)
     with kept(open_bucket(), tmp_path / "b") as folder:
         assert folder.read() == ["one", "two"]
