@@ -12,13 +12,18 @@ PACKAGES = ("tensorboard==2.21.0", "markdown==3.10", "tensorboard-data-server==0
 CACHE = Path(__file__).parents[2] / ".cache" / "venvs"
 
 
+def locate_tensorboard() -> Path:
+    """Return the folder that ``build_tensorboard`` builds, whether it has been built or not."""
+    return CACHE / "-".join(PACKAGES).replace("==", "-")
+
+
 def build_tensorboard() -> Path:
     """Return a folder with TensorBoard for PYTHONPATH, which is built on first use.
 
     Raises:
         RuntimeError: TensorBoard could not be installed; the text says why.
     """
-    folder = CACHE / "-".join(PACKAGES).replace("==", "-")
+    folder = locate_tensorboard()
     complete = folder / "complete"
     if not complete.exists():
         shutil.rmtree(folder, ignore_errors=True)

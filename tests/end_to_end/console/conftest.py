@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 
-from benchmarks.shared.tensorboard import build_tensorboard
+from benchmarks.shared.tensorboard import locate_tensorboard
 from emulator.console.build import build_console, install_packages
 from emulator.stop_handler.deployment import deploy_stop_handler
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, build_request, stage_inputs
 from smdebug.mode_keys import ModeKeys
 from tests.chromium import opened_chromium
-from tests.end_to_end.console.endless_job import NAME, build_endless_request, stage_slow_script
+from tests.end_to_end.console.endless_job import NAME, build_endless_request, stage_endless_script
 from tests.end_to_end.console.jobs_from_elsewhere import (
     CLASSES,
     LAYERS,
@@ -56,15 +56,15 @@ def running(
 ) -> RunningEmulator:
     build_console()
     with pytest.MonkeyPatch.context() as patch:
-        # The emulator's own command finds it there.
-        path = os.pathsep.join(filter(None, [str(build_tensorboard()), os.environ.get("PYTHONPATH")]))
+        # The emulator's own command finds it there, once the test of TensorBoard has built it.
+        path = os.pathsep.join(filter(None, [str(locate_tensorboard()), os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, "PYTHONPATH": path}
         patch.setattr("sdk_compat.emulator_process._build_environment", lambda: environment)
         emulator = start_emulator("process")
     s3 = emulator.client("s3")
     deploy_stop_handler(emulator.client, "console-watcher", job_name_prefix="console-healthy")
     stage_inputs(s3)
-    stage_slow_script(s3, tmp_path_factory.mktemp("slow"))
+    stage_endless_script(s3, tmp_path_factory.mktemp("endless"))
     s3.put_object(Bucket=BUCKET, Key=HOSTILE_KEY, Body=HOSTILE_PAGE, ContentType="text/html")
     s3.put_object(Bucket=BUCKET, Key="hostile/picture.svg", Body=HOSTILE_SVG, ContentType="image/svg+xml")
     s3.put_object(Bucket=BUCKET, Key=f"hostile/{RIGHT_TO_LEFT}.txt", Body="plain & <i>simple</i>")
@@ -93,6 +93,7 @@ def console(browser: Browser, running: RunningEmulator) -> Iterator[Console]:
 def healthy(running: RunningEmulator) -> str:
     """A job that completes; what it prints is read as metrics."""
     request = profile(build_request("console-healthy", HEALTHY))
+    del request["DebugRuleConfigurations"][1:]
     pattern = "train_loss=([0-9.]+)"
     request["AlgorithmSpecification"]["MetricDefinitions"] = [
         {"Name": "train:loss", "Regex": pattern},

@@ -9,6 +9,7 @@ from urllib.request import Request, urlopen
 
 from playwright.sync_api import Page
 
+from tests.end_to_end import commands
 from tests.running_emulator import RunningEmulator
 
 REGION = "us-east-1"
@@ -44,6 +45,11 @@ def ask_emulator(emulator: RunningEmulator, method: str, path: str, body: Any = 
 
 
 def run_command(console: Console, *arguments: str) -> str:
+    return commands.run_command(*arguments, "--state-dir", str(console.emulator.state_dir)).stdout
+
+
+def run_program(console: Console, *arguments: str) -> str:
+    """Run a command that leaves all to a program of its own."""
     command = [sys.executable, "-P", "-m", "emulator", *arguments, "--state-dir", str(console.emulator.state_dir)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_MS / 1000)
     assert done.returncode == 0, done.stdout + done.stderr

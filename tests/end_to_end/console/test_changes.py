@@ -46,7 +46,6 @@ def test_a_verdict_shows_and_a_job_is_stopped_without_a_reload(console: Console,
     before = said.inner_text()
     expect(said).not_to_have_text(before)
     expect(page.locator("figcaption", has_text="Memory (%)")).to_be_visible()
-    expect(page.locator("tr[data-process] [data-part=backward]")).to_contain_text("%")
     page.get_by_role("button", name="Stop the job").click()
     expect(page.locator(".facts [data-status='Stopped']")).to_be_visible()
     assert page.evaluate("window.neverLoadedAnew")

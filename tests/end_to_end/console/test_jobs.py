@@ -8,6 +8,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import expect
 
+from benchmarks.shared.tensorboard import build_tensorboard
 from sdk_compat.demo.training_job import BUCKET
 from tests.end_to_end.api_answers import find_differences
 from tests.end_to_end.console.page import PATIENCE_MS, REGION, Console, ask_emulator
@@ -110,6 +111,7 @@ def test_warnings_are_marked_in_the_list_and_shown_on_every_tab(console: Console
 
 @pytest.mark.nightly
 def test_tensorboard_starts_and_a_function_s_log_is_in_the_timeline(console: Console, ended: str) -> None:
+    build_tensorboard()
     document = ask_emulator(console.emulator, "GET", "openapi.json")
     asked = {"jobs/{region}/{name}/tensorboard": [f"jobs/{REGION}/{ended}/tensorboard"]}
     assert find_differences(document, asked, lambda *question: ask_emulator(console.emulator, *question)) == []

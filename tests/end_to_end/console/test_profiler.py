@@ -4,7 +4,7 @@ import json
 
 from playwright.sync_api import expect
 
-from tests.end_to_end.console.page import REGION, Console, ask_emulator, find_violations, run_command
+from tests.end_to_end.console.page import REGION, Console, ask_emulator, find_violations, run_program
 
 
 def test_what_the_profiler_saw(console: Console, ended: str) -> None:
@@ -13,11 +13,11 @@ def test_what_the_profiler_saw(console: Console, ended: str) -> None:
     expect(row).to_have_count(1)
     known = ask_emulator(console.emulator, "GET", f"jobs/{REGION}/{ended}/profile")
     # In a terminal it is said in the same numbers.
-    said = json.loads(run_command(console, "profile", ended, "--json"))
+    said = json.loads(run_program(console, "profile", ended, "--json"))
     assert (said["usage"], said["time"]) == (known["usage"], known["time"])
     (time,) = known["time"]
     assert time["steps"] >= 300
-    assert "Median step" in run_command(console, "profile", ended)
+    assert "Median step" in run_program(console, "profile", ended)
     assert row.locator("td").first.inner_text() == str(time["steps"])
     shares = [row.locator(f"[data-part={part}]").inner_text() for part in ("forward", "backward", "other")]
     assert [text.partition("(")[2] for text in shares] == [

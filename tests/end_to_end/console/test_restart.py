@@ -12,14 +12,14 @@ from tests.running_emulator import RunningEmulator
 def test_the_page_continues_when_the_emulator_comes_back(
     console: Console, start_emulator: Callable[..., RunningEmulator]
 ) -> None:
-    emulator = start_emulator("process")
+    emulator = start_emulator("process", warm=False)
     create_failing_job(emulator, "console-earlier")
     page = Console(console.page, emulator).go("jobs")
     expect(row_of(page, "console-earlier")).to_contain_text("Failed")
     assert emulator.stop() == 0
     expect(page.get_by_text("The emulator does not answer")).to_be_visible()
     port = int(emulator.endpoint_url.rpartition(":")[2])
-    again = start_emulator("process", state_dir=emulator.state_dir, port=port)
+    again = start_emulator("process", state_dir=emulator.state_dir, port=port, warm=False)
     expect(page.get_by_text("The emulator does not answer")).to_be_hidden()
     again.client("sagemaker").delete_training_job(TrainingJobName="console-earlier")
     create_failing_job(again, "console-later")

@@ -5,6 +5,7 @@ from collections.abc import Container
 from pathlib import Path
 
 import numpy as np
+import pytest
 from playwright.sync_api import Page, expect
 
 from sdk_compat.demo.training_job import BUCKET
@@ -209,6 +210,8 @@ def test_what_another_version_wrote_or_is_damaged_is_named_and_a_long_log_read(c
 UPSTREAM = "pt_modes"
 
 
+# interop compares all values of such runs.
+@pytest.mark.nightly
 def test_a_run_that_upstream_wrote_is_shown(console: Console, ended: str, recorded_runs: Path, tmp_path: Path) -> None:
     run = recorded_runs / UPSTREAM / "run"
     import_run(console.emulator, ended, "console-upstream", run, [[1, "said"]])

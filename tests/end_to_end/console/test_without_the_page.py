@@ -87,7 +87,7 @@ def test_a_notebook_shows_a_job_with_the_plots_of_its_rules(console: Console, en
     expect(console.page.get_by_role("link", name=ended)).to_be_visible()
     expect(console.page.get_by_text("ml.g5.2xlarge: no GPU here")).to_be_visible()
     assert console.page.locator("img").evaluate_all("images => images.every(each => each.naturalWidth > 100)")
-    assert console.page.locator("img").count() >= 2
+    assert console.page.locator("img").count() >= 1
 
 
 def test_an_exported_job_comes_back(console: Console, ended: str, tmp_path: Path) -> None:
@@ -111,7 +111,13 @@ def test_an_exported_job_comes_back(console: Console, ended: str, tmp_path: Path
     assert run_command(console, "open", ended, "--print").strip().endswith(f"/console#/jobs/{REGION}/{ended}")
 
 
-def test_a_job_is_copied_as_calls_that_create_it(console: Console, ended: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "chosen",
+    [("boto3", "AWS CLI"), pytest.param(("SDK",), marks=pytest.mark.nightly)],  # the SDK takes seconds to import
+)
+def test_a_job_is_copied_as_calls_that_create_it(
+    console: Console, ended: str, tmp_path: Path, chosen: tuple[str, ...]
+) -> None:
     page, sagemaker = console.go(f"jobs/{REGION}/{ended}/configuration"), console.emulator.client("sagemaker")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
@@ -128,14 +134,14 @@ def test_a_job_is_copied_as_calls_that_create_it(console: Console, ended: str, t
     }
     original = ask_emulator(console.emulator, "GET", f"jobs/{REGION}/{ended}")["request"]
     known = {job["TrainingJobName"] for job in sagemaker.list_training_jobs(MaxResults=100)["TrainingJobSummaries"]}
-    for what, command in commands.items():
+    for what in chosen:
         page.get_by_role("button", name=f"Copy as {what}").click()
         expect(page.get_by_text(f"Copied as {what}.")).to_be_visible()
         copied = page.evaluate("navigator.clipboard.readText()").replace(
             f"{ended}-again", f"{ended}-{what[:3].lower()}"
         )
         done = subprocess.run(
-            [part.replace("{}", copied) for part in command],
+            [part.replace("{}", copied) for part in commands[what]],
             env=environment,
             capture_output=True,
             text=True,
