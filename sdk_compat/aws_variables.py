@@ -120,7 +120,10 @@ def write_rule_sets(models: Path, endpoint_url: str) -> None:
         if _read_rules(path) != rules:  # or they are another version's
             from botocore.loaders import Loader  # slow to import, and needed only once for an endpoint
 
-            rule_set = {**Loader().load_service_model(service, _RULE_SET), "rules": rules}
+            loader = Loader()
+            # What `load_service_model` does, but for a look into the folders of all services.
+            latest = loader.determine_latest_version(service, _RULE_SET)
+            rule_set = {**loader.load_data(f"{service}/{latest}/{_RULE_SET}"), "rules": rules}
             write_whole(path, json.dumps(rule_set, indent=1))
 
 
