@@ -14,6 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sdk_compat.emulator_process import EmulatorProcess
+from tests.end_to_end.commands import run_command
 from tests.waiting import wait_until
 
 DEFAULT, OTHER, THIRD = "111111111111", "222222222222", "333333333333"
@@ -70,6 +71,59 @@ def wait_until_completed(emulator: EmulatorProcess, key: str, region: str = "us-
     wait_until(lambda: describe()["TrainingJobStatus"] == "Completed", describe)
 
 
+@pytest.mark.parametrize(
+    ("region", "partition"),
+    [("cn-north-1", "aws-cn"), pytest.param("us-gov-west-1", "aws-us-gov", marks=pytest.mark.nightly)],
+)
+def test_regions_of_other_partitions(emulator: EmulatorProcess, region: str, partition: str) -> None:
+    assert train(emulator, OTHER, region=region) == f"arn:{partition}:sagemaker:{region}:{OTHER}:training-job/job"
+    wait_until_completed(emulator, OTHER, region)
+    elsewhere = client(emulator, "sagemaker", OTHER, "eu-west-1")
+    for ask in (elsewhere.describe_training_job, elsewhere.stop_training_job, elsewhere.delete_training_job):
+        with pytest.raises(
+            ClientError, match=rf"Requested resource not found\. job is in .*{region}.*: ask there, with"
+        ):
+            ask(TrainingJobName="job")
+
+
+def test_assumed_role_acts_in_its_account(emulator: EmulatorProcess) -> None:
+    assumed = client(emulator, "sts", "anybody").assume_role(
+        RoleArn=f"arn:aws:iam::{THIRD}:role/Training", RoleSessionName="session"
+    )["Credentials"]
+    credentials = {"secret": assumed["SecretAccessKey"], "token": assumed["SessionToken"]}
+    identity = client(emulator, "sts", assumed["AccessKeyId"], **credentials).get_caller_identity()
+    assert identity["Account"] == THIRD
+    sagemaker = client(emulator, "sagemaker", assumed["AccessKeyId"], **credentials)
+    model = sagemaker.create_model(ModelName="m", ExecutionRoleArn=f"arn:aws:iam::{THIRD}:role/Training")
+    assert model["ModelArn"].split(":")[4] == THIRD
+    assert sagemaker.list_training_jobs()["TrainingJobSummaries"] == []
+    assert client(emulator, "sts", "anybody").get_caller_identity()["Account"] == DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("role", "signs_as"), [pytest.param([], "SageMakerRole", marks=pytest.mark.nightly), (["--role", "Own"], "Own")]
+)
+def test_a_command_runs_as_an_account(
+    emulator: EmulatorProcess, role: list[str], signs_as: str, tmp_path: Path
+) -> None:
+    state_dir = ["--state-dir", str(emulator.state_dir), "--account", OTHER]
+    script = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
+    run = [sys.executable, "-m", "emulator", "run", *state_dir, *role, "--", sys.executable, "-c", script]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "AWS_DEFAULT_REGION": "us-east-1"}
+    said = subprocess.run(run, capture_output=True, text=True, check=True, timeout=60, env=environment).stdout
+    assert said == f"arn:aws:sts::{OTHER}:assumed-role/{signs_as}/SageMaker\n"
+
+
+def test_a_shell_signs_as_an_account(emulator: EmulatorProcess, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "emulator", "env", "--state-dir", str(emulator.state_dir), "--account"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([*command, OTHER], capture_output=True, text=True, check=True, timeout=60, env=environment)
+    assert f"export AWS_ACCESS_KEY_ID={OTHER}\n" in done.stdout
+    none = run_command("env", "--state-dir", str(emulator.state_dir), "--account", "12", code=2)
+    assert "Invalid value for '--account': '12' has to be 12 digits." in none.stderr
+
+
+# The last one, for it stops the emulator.
 @pytest.mark.slow
 def test_accounts_have_jobs_of_their_own_which_outlast_a_restart(state: Path, emulator: EmulatorProcess) -> None:
     arns = [train(emulator, key) for key in ("anybody", OTHER)]
@@ -82,71 +136,18 @@ def test_accounts_have_jobs_of_their_own_which_outlast_a_restart(state: Path, em
         events = logs.filter_log_events(logGroupName="/aws/sagemaker/TrainingJobs")["events"]
         assert f"I am {account}" in [event["message"] for event in events]
     assert client(emulator, "sagemaker", THIRD).list_training_jobs()["TrainingJobSummaries"] == []
-    command = [sys.executable, "-m", "emulator", "events", "--json", "--state-dir", str(state)]
-    sent = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    command = ["events", "--json", "--state-dir", str(state)]
+    sent = run_command(*command).stdout.splitlines()
     assert {json.loads(line)["Content"]["account"] for line in sent} == {DEFAULT}, "those of the emulator that runs"
     emulator.stop()
-    refused = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
+    refused = run_command(*command, code=1)
+    assert (refused.stdout, refused.stderr.count("\n")) == ("", 1)
     assert refused.stderr.endswith(
         f"events of several accounts, {DEFAULT}, {OTHER}, {THIRD}: choose one with --account.\n"
     )
-    sent = subprocess.run(
-        [*command, "--account", OTHER], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    sent = run_command(*command, "--account", OTHER).stdout.splitlines()
     assert {json.loads(line)["Content"]["account"] for line in sent} == {OTHER}
     with EmulatorProcess(state, runtime="process", account_id=DEFAULT) as again:
         for key, arn in zip(("anybody", OTHER), arns, strict=True):
             found = client(again, "sagemaker", key).describe_training_job(TrainingJobName="job")
             assert found["TrainingJobArn"] == arn
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
-    with EmulatorProcess(tmp_path_factory.mktemp("partitions") / "state", runtime="process") as running:
-        yield running
-
-
-@pytest.mark.parametrize(("region", "partition"), [("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov")])
-def test_regions_of_other_partitions(plain: EmulatorProcess, region: str, partition: str) -> None:
-    assert train(plain, OTHER, region=region) == f"arn:{partition}:sagemaker:{region}:{OTHER}:training-job/job"
-    wait_until_completed(plain, OTHER, region)
-    elsewhere = client(plain, "sagemaker", OTHER, "eu-west-1")
-    for ask in (elsewhere.describe_training_job, elsewhere.stop_training_job, elsewhere.delete_training_job):
-        with pytest.raises(
-            ClientError, match=rf"Requested resource not found\. job is in .*{region}.*: ask there, with"
-        ):
-            ask(TrainingJobName="job")
-
-
-def test_assumed_role_acts_in_its_account(plain: EmulatorProcess) -> None:
-    assumed = client(plain, "sts", "anybody").assume_role(
-        RoleArn=f"arn:aws:iam::{THIRD}:role/Training", RoleSessionName="session"
-    )["Credentials"]
-    credentials = {"secret": assumed["SecretAccessKey"], "token": assumed["SessionToken"]}
-    identity = client(plain, "sts", assumed["AccessKeyId"], **credentials).get_caller_identity()
-    assert identity["Account"] == THIRD
-    sagemaker = client(plain, "sagemaker", assumed["AccessKeyId"], **credentials)
-    model = sagemaker.create_model(ModelName="m", ExecutionRoleArn=f"arn:aws:iam::{THIRD}:role/Training")
-    assert model["ModelArn"].split(":")[4] == THIRD
-    assert sagemaker.list_training_jobs()["TrainingJobSummaries"] == []
-    assert client(plain, "sts", "anybody").get_caller_identity()["Account"] == "123456789012"
-
-
-@pytest.mark.parametrize(("role", "signs_as"), [([], "SageMakerRole"), (["--role", "Own"], "Own")])
-def test_a_command_runs_as_an_account(plain: EmulatorProcess, role: list[str], signs_as: str, tmp_path: Path) -> None:
-    state_dir = ["--state-dir", str(plain.state_dir), "--account", OTHER]
-    script = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
-    run = [sys.executable, "-m", "emulator", "run", *state_dir, *role, "--", sys.executable, "-c", script]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "AWS_DEFAULT_REGION": "us-east-1"}
-    said = subprocess.run(run, capture_output=True, text=True, check=True, timeout=60, env=environment).stdout
-    assert said == f"arn:aws:sts::{OTHER}:assumed-role/{signs_as}/SageMaker\n"
-
-
-def test_a_shell_signs_as_an_account(plain: EmulatorProcess, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "emulator", "env", "--state-dir", str(plain.state_dir), "--account"]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    done = subprocess.run([*command, OTHER], capture_output=True, text=True, check=True, timeout=60, env=environment)
-    assert f"export AWS_ACCESS_KEY_ID={OTHER}\n" in done.stdout
-    none = subprocess.run([*command, "12"], capture_output=True, text=True, check=False, timeout=60, env=environment)
-    assert (none.returncode, "Invalid value for '--account': '12' has to be 12 digits." in none.stderr) == (2, True)

@@ -32,8 +32,10 @@ COMMAND = [sys.executable, "-P", "-m", "emulator", "reset"]
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
-    with EmulatorProcess(tmp_path_factory.mktemp("reset") / "state", runtime="process") as started:
-        yield started
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SMDEBUG_EMULATOR_MOTO_API", "1")
+        with EmulatorProcess(tmp_path_factory.mktemp("reset") / "state", runtime="process") as started:
+            yield started
 
 
 @pytest.fixture
@@ -247,35 +249,41 @@ def test_a_state_that_cannot_be_kept_costs_none_that_is(tmp_path: Path, monkeypa
         kept.close()
 
 
-def test_motos_own_reset_forgets_the_jobs_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_motos_own_reset_forgets_the_jobs_as_well(emulator: EmulatorProcess) -> None:
+    fill(emulator, "one")
+    sagemaker = make_client(emulator.endpoint_url, "sagemaker")
+    role = "arn:aws:iam::123456789012:role/r"
+    sagemaker.create_processing_job(
+        ProcessingJobName="one",
+        ProcessingResources={"ClusterConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1}},
+        AppSpecification={"ImageUri": "nobody-built:1"},
+        RoleArn=role,
+    )
+    definition = {
+        "Version": "2020-12-01",
+        "Steps": [{"Name": "a", "Type": "Fail", "Arguments": {"ErrorMessage": "x"}}],
+    }
+    pipeline = {"PipelineName": "one", "PipelineDefinition": json.dumps(definition), "RoleArn": role}
+    sagemaker.create_pipeline(**pipeline, ClientRequestToken="a" * 32)
+    sagemaker.start_pipeline_execution(PipelineName="one", ClientRequestToken="a" * 32)
+    with urlopen(f"{emulator.endpoint_url}/moto-api/reset", data=b"") as answer:
+        assert json.load(answer) == {"status": "ok"}
+    assert read(emulator) == NOTHING
+    assert not sagemaker.list_processing_jobs()["ProcessingJobSummaries"]
+    assert not sagemaker.list_pipelines()["PipelineSummaries"]
+    # The names are free again.
+    sagemaker.create_pipeline(**pipeline, ClientRequestToken="b" * 32)
+    assert not sagemaker.list_pipeline_executions(PipelineName="one")["PipelineExecutionSummaries"]
+    fill(emulator, "one")
+    assert read(emulator) == ONE
+
+
+@pytest.mark.nightly  # what is written after any reset is on the disk at once
+def test_what_follows_motos_own_reset_outlasts_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMDEBUG_EMULATOR_MOTO_API", "1")
     with EmulatorProcess(tmp_path / "state", runtime="process") as started:
-        fill(started, "one")
-        sagemaker = make_client(started.endpoint_url, "sagemaker")
-        role = "arn:aws:iam::123456789012:role/r"
-        sagemaker.create_processing_job(
-            ProcessingJobName="one",
-            ProcessingResources={
-                "ClusterConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1}
-            },
-            AppSpecification={"ImageUri": "nobody-built:1"},
-            RoleArn=role,
-        )
-        definition = {
-            "Version": "2020-12-01",
-            "Steps": [{"Name": "a", "Type": "Fail", "Arguments": {"ErrorMessage": "x"}}],
-        }
-        pipeline = {"PipelineName": "one", "PipelineDefinition": json.dumps(definition), "RoleArn": role}
-        sagemaker.create_pipeline(**pipeline, ClientRequestToken="a" * 32)
-        sagemaker.start_pipeline_execution(PipelineName="one", ClientRequestToken="a" * 32)
         with urlopen(f"{started.endpoint_url}/moto-api/reset", data=b"") as answer:
             assert json.load(answer) == {"status": "ok"}
-        assert read(started) == NOTHING
-        assert not sagemaker.list_processing_jobs()["ProcessingJobSummaries"]
-        assert not sagemaker.list_pipelines()["PipelineSummaries"]
-        # The names are free again.
-        sagemaker.create_pipeline(**pipeline, ClientRequestToken="b" * 32)
-        assert not sagemaker.list_pipeline_executions(PipelineName="one")["PipelineExecutionSummaries"]
         fill(started, "one")
     with EmulatorProcess(tmp_path / "state", runtime="process") as again:
         assert read(again) == ONE

@@ -15,7 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from emulator.cli.commands import main
+from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
+from tests.end_to_end.commands import run_command
 from tests.waiting import wait_until
 
 Start = Callable[..., subprocess.Popen[str]]
@@ -62,7 +64,21 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=60)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
+    """One that no test stops."""
+    with EmulatorProcess(tmp_path_factory.mktemp("service") / "state", runtime="process") as started:
+        yield started
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.nightly),
+        signal.SIGTERM,
+        pytest.param(signal.SIGHUP, marks=pytest.mark.nightly),
+    ],
+)
 def test_start_says_one_line_and_stops_cleanly(start: Start, tmp_path: Path, number: signal.Signals) -> None:
     process = start("--port", "0")
     line = first_line(process)
@@ -80,7 +96,7 @@ def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
     process = start("--port", "0")
     endpoint = first_line(process).split()[0]
 
-    exported = run("env", "--state-dir", state)
+    exported = run("env", "--state-dir", state)  # which becomes another program
     assert f"export AWS_ENDPOINT_URL={endpoint}\n" in exported.stdout
     shell = subprocess.run(
         ["/bin/sh", "-c", f"{exported.stdout}\nenv"],
@@ -92,62 +108,51 @@ def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
     assert f"AWS_ENDPOINT_URL={endpoint}\n" in shell.stdout
     assert "AWS_DEFAULT_REGION=us-east-1\n" in shell.stdout
 
-    status = json.loads(run("status", "--state-dir", state, "--json").stdout)
+    status = json.loads(run_command("status", "--state-dir", state, "--json").stdout)
     assert status["emulator"]["pid"] == process.pid
     assert status["emulator"]["status"] == "running"
     assert status["trainingJobs"] == []
-    shown = run("status", "--state-dir", state).stdout
+    shown = run_command("status", "--state-dir", state).stdout
     assert "No training jobs yet." in shown
     assert shown.startswith(f"The emulator answers at {endpoint} (version ")
     assert re.search(r"^Running +0 training jobs, 0 rules$", shown, re.MULTILINE)
     assert "None" not in shown
 
-    deployed = run("stop-handler", "deploy", "--state-dir", state, "--rule", "VanishingGradient")
-    assert deployed.returncode == 0, deployed.stderr
+    deployed = run_command("stop-handler", "deploy", "--state-dir", state, "--rule", "VanishingGradient")
     assert "function:smdebug-stop-training" in deployed.stdout
 
-    removed = run("stop-handler", "remove", "--state-dir", state)
+    removed = run_command("stop-handler", "remove", "--state-dir", state)
     assert removed.stdout == "Removed the rule, the function, the role of smdebug-stop-training.\n"
-    again = run("stop-handler", "remove", "--state-dir", state)
-    assert (again.returncode, again.stderr.partition(":")[0]) == (1, "There is no stop handler smdebug-stop-training")
+    again = run_command("stop-handler", "remove", "--state-dir", state, code=1)
+    assert again.stderr.partition(":")[0] == "There is no stop handler smdebug-stop-training"
 
-    interrupted = run("interrupt", "no-such-job", "--state-dir", state)
-    said = "There is no training job no-such-job: smdebug-emulator jobs lists the jobs.\n"
-    assert (interrupted.returncode, interrupted.stderr) == (3, said)
+    interrupted = run_command("interrupt", "no-such-job", "--state-dir", state, code=3)
+    assert interrupted.stderr == "There is no training job no-such-job: smdebug-emulator jobs lists the jobs.\n"
 
     stopped = run("stop", "--state-dir", state)
     assert stopped.stdout == f"Stopped the emulator at {endpoint}.\n"
     assert process.wait(60) == 0
 
 
-def test_a_taken_port_is_one_line(start: Start) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        process = start("--port", str(port))
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (1, "")
-    assert err == (f"Port {port} of 127.0.0.1 is taken: stop what listens there, or give another port with --port.\n")
-
-
-def test_upstream_beside_ours_is_reported(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_differs_from_usual_is_reported(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Upstream's smdebug beside ours, and jobs in processes where no runtime was asked for and no engine answers."""
     information = tmp_path / "site" / "smdebug-1.0.34.dist-info"
     information.mkdir(parents=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: smdebug\nVersion: 1.0.34\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
-    process = start("--port", "0")
-    assert first_line(process)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
+    process = start("--port", "0", runtime=())
+    assert "No Docker engine answers: containers run as local processes." in first_line(process)
     process.terminate()
     err = process.communicate(timeout=60)[1]
+    assert process.returncode == 0
     assert err.startswith("Upstream smdebug 1.0.34 is installed in this environment too")
     assert err.count("\n") == 1
 
 
-def test_a_second_emulator_on_the_folder_is_one_line(start: Start) -> None:
-    first = start("--port", "0")
-    address = first_line(first).split()[0]
-    second = start("--port", "0")
+def test_a_second_emulator_on_the_folder_is_one_line(start: Start, shared: EmulatorProcess) -> None:
+    address = shared.endpoint_url
+    second = start("--port", "0", state_dir=shared.state_dir)
     out, err = second.communicate(timeout=60)
     assert (second.returncode, out) == (1, "")
     assert err.startswith("Another emulator is using the state folder")
@@ -178,16 +183,8 @@ def test_docker_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     assert started.stderr.count("\n") == 1
 
 
-def test_auto_takes_processes_without_an_engine(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
-    process = start("--port", "0", runtime=())
-    assert "No Docker engine answers: containers run as local processes." in first_line(process)
-    process.terminate()
-    process.communicate(timeout=60)
-    assert process.returncode == 0
-
-
 @pytest.mark.slow
+@pytest.mark.nightly  # moto_services/ has the state of each service after a kill
 def test_s3_and_settings_survive_a_kill(start: Start) -> None:
     process = start("--port", "0")
     s3 = make_client(first_line(process).split()[0], "s3")
@@ -208,14 +205,13 @@ def test_without_an_emulator_the_commands_say_how_to_start_one(command: list[str
 
 @pytest.mark.parametrize("arguments", [["rules", "list"], ["env"]])
 def test_files_of_the_current_folder_take_no_module_s_place(
-    start: Start, tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+    shared: EmulatorProcess, tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commands' own subprocesses start in the user's folder, where any name may be taken."""
     for name in ("smdebug", "sdk_compat", "json", "botocore"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the current folder')\n")
-    assert first_line(start("--port", "0"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(shared.state_dir))
     code = "import sys; sys.path.remove(''); from emulator.__main__ import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=60
@@ -268,38 +264,33 @@ def test_a_detached_emulator_outlives_its_command(tmp_path: Path) -> None:
         assert kept[1].exists()
         assert started.stdout.startswith("http://127.0.0.1:")
         assert started.stdout.endswith(f" Log: {state}/emulator.log\n")
-        again = run("start", "-d", "--port", "0", "--runtime", "process", "--state-dir", state)
-        assert (again.returncode, again.stdout) == (1, "")
-        assert again.stderr.startswith("Another emulator is using the state folder")
-        looked = json.loads(run("doctor", "--json", "--state-dir", state).stdout)
+        looked = json.loads(run_command("doctor", "--json", "--state-dir", state).stdout)
         found = {finding["subject"]: finding for finding in looked}
         assert found["emulator"]["found"].startswith(f"it answers at {started.stdout.split()[0]}")
         assert {"versions", "sdk", "engine", "disk", "clients"} <= found.keys()
         assert (found["sdk"]["state"], found["sdk"]["found"]) == ("ok", "sagemaker 2.257.7")
     finally:
-        assert run("stop", "--state-dir", state).returncode == 0
+        run_command("stop", "--state-dir", state)
 
 
 @pytest.mark.slow
 def test_an_emulator_of_another_version_is_reported(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared: EmulatorProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert first_line(start("--port", "0"))
-    source = (
-        "import sys; from unittest.mock import patch; from emulator.cli.commands import main; "
-        "patch('emulator.cli.running.VERSION', '9.9').start(); main(sys.argv[1:])"
-    )
-    state = ["--state-dir", str(tmp_path / "state")]
+    monkeypatch.setattr("emulator.cli.running.VERSION", "9.9")
+    replaced: list[str] = []
+    monkeypatch.setattr(os, "execv", lambda path, _arguments: replaced.append(path))
+    state = ["--state-dir", str(shared.state_dir)]
     for arguments, said in (
         (["jobs", *state], "No training jobs yet.\n"),
-        (["env", *state], "export AWS_"),
-        (["run", *state, "echo", "run"], "run\n"),
+        (["env", *state], ""),
+        (["run", *state, "echo", "run"], ""),
     ):
-        command = [sys.executable, "-c", source, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert (done.returncode, done.stdout.startswith(said)) == (0, True), done.stderr
+        done = run_command(*arguments)
+        assert done.stdout.startswith(said)
         assert "is version 0.1.0, this command 9.9: restart it (smdebug-emulator stop, then start)." in done.stderr
+    assert replaced == [sys.executable] * 2, "the last two become other programs"
 
 
 def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
