@@ -49,3 +49,15 @@ def way(request: pytest.FixtureRequest) -> dict[str, bool]:
 def main_way(request: pytest.FixtureRequest) -> dict[str, bool]:
     """The same; by day only the way that Keras chooses by itself."""
     return WAYS[request.param]
+
+
+@pytest.fixture(params=["eager", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("graph", "jit"))])
+def quick_way(request: pytest.FixtureRequest) -> dict[str, bool]:
+    """The same; by day only without a graph, which takes longer to make than a few steps to run."""
+    return WAYS[request.param]
+
+
+@pytest.fixture(params=["eager", pytest.param("graph", marks=pytest.mark.nightly)])
+def quick_way_without_xla(request: pytest.FixtureRequest) -> dict[str, bool]:
+    """The same for models that XLA does not take, or of which it says nothing new."""
+    return WAYS[request.param]

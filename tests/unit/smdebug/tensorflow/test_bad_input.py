@@ -81,8 +81,8 @@ def test_capture_that_fails_costs_the_value_only(
         raise RuntimeError("no layer today")
 
     monkeypatch.setattr("smdebug.tensorflow.steps.taps.Collector.add_call", fail)
-    model = make_model()
-    bare = make_model()
+    model = make_eager_model()
+    bare = make_eager_model()
     fit(bare)
     fit(model, hook)
     np.testing.assert_array_equal(model.get_weights()[0], bare.get_weights()[0])
@@ -139,7 +139,7 @@ def test_a_step_that_raises_is_the_scripts_own(make_hook: MakeHook, run: Written
     model.compile("sgd", "mse")
     with pytest.raises(NotImplementedError, match="not yet"):
         fit(model, hook)
-    model = make_model()
+    model = make_eager_model()
     fit(model, hook)
     hook.close()
     assert {"loss", "d1/outputs"} <= set(run.values(2))

@@ -64,9 +64,9 @@ def test_a_step_shows_everything(make_hook: MakeHook, run: WrittenRun, way: dict
     assert set(collections["metrics"]["tensor_names"]) == {"mae", "batch"}
 
 
-def test_gradients_are_those_of_a_tape(make_hook: MakeHook, run: WrittenRun, way: dict[str, bool]) -> None:
+def test_gradients_are_those_of_a_tape(make_hook: MakeHook, run: WrittenRun, main_way: dict[str, bool]) -> None:
     hook = make_hook(include_collections=["gradients", "weights", "biases", "layers"])
-    model = make_model(**way)
+    model = make_model(**main_way)
     before = [variable.numpy() for variable in model.trainable_variables]
     fit(model, hook, epochs=1)
     again = make_model()
@@ -85,14 +85,14 @@ def test_gradients_are_those_of_a_tape(make_hook: MakeHook, run: WrittenRun, way
         before = [values[f"{v.path.split('/')[1]}/weights/{v.path}:0"] for v in model.trainable_variables]
 
 
-def test_training_is_the_same_with_a_hook(make_hook: MakeHook, way: dict[str, bool]) -> None:
-    bare = make_model(**way)
+def test_training_is_the_same_with_a_hook(make_hook: MakeHook, main_way: dict[str, bool]) -> None:
+    bare = make_model(**main_way)
     bare_history = fit(bare, validation_data=(X, Y)).history
     hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_interval=3))
-    hooked = make_model(**way)
+    hooked = make_model(**main_way)
     history = fit(hooked, hook, validation_data=(X, Y)).history
     # XLA may compute in another order where a function has more outputs.
-    rtol, atol = (1e-5, 1e-7) if way.get("jit_compile") else (0.0, 0.0)
+    rtol, atol = (1e-5, 1e-7) if main_way.get("jit_compile") else (0.0, 0.0)
     for name, values in bare_history.items():
         np.testing.assert_allclose(history[name], values, rtol=1e-6)
     for mine, theirs in zip(hooked.get_weights(), bare.get_weights(), strict=True):
@@ -100,9 +100,11 @@ def test_training_is_the_same_with_a_hook(make_hook: MakeHook, way: dict[str, bo
     assert int(hooked.optimizer.iterations.numpy()) == int(bare.optimizer.iterations.numpy())
 
 
-def test_modes_and_steps_are_keras_own(make_hook: MakeHook, run: WrittenRun) -> None:
+def test_modes_and_steps_are_keras_own(
+    make_hook: MakeHook, run: WrittenRun, quick_way_without_xla: dict[str, bool]
+) -> None:
     hook = make_hook(save_config=smd.SaveConfig(save_interval=2))
-    model = make_model()
+    model = make_model(**quick_way_without_xla)
     history = fit(model, hook, validation_data=(X[:16], Y[:16]), epochs=1)
     model.evaluate(X[:16], Y[:16], batch_size=8, callbacks=[hook], verbose=0)
     model.predict(X[:16], batch_size=8, callbacks=[hook], verbose=0)
@@ -121,10 +123,10 @@ def test_modes_and_steps_are_keras_own(make_hook: MakeHook, run: WrittenRun) -> 
 
 
 def test_predict_returns_what_it_did_and_shows_it(
-    make_hook: MakeHook, run: WrittenRun, main_way: dict[str, bool]
+    make_hook: MakeHook, run: WrittenRun, quick_way: dict[str, bool]
 ) -> None:
     hook = make_hook(save_all=True)
-    model = make_model(**main_way)
+    model = make_model(**quick_way)
     expected = model.predict(X, batch_size=8, verbose=0)
     np.testing.assert_array_equal(model.predict(X, batch_size=8, callbacks=[hook], verbose=0), expected)
     saved = np.concatenate([run.values(step)["predictions"] for step in run.steps])
@@ -133,9 +135,9 @@ def test_predict_returns_what_it_did_and_shows_it(
     assert set(run.values(0)) > WEIGHTS
 
 
-def test_evaluate_returns_what_it_did(make_hook: MakeHook, run: WrittenRun, main_way: dict[str, bool]) -> None:
+def test_evaluate_returns_what_it_did(make_hook: MakeHook, run: WrittenRun, quick_way: dict[str, bool]) -> None:
     hook = make_hook(save_all=True)
-    model = make_model(**main_way)
+    model = make_model(**quick_way)
     expected = model.evaluate(X, Y, batch_size=8, verbose=0, return_dict=True)
     found = model.evaluate(X, Y, batch_size=8, verbose=0, return_dict=True, callbacks=[hook])
     assert found == pytest.approx(expected)
@@ -165,12 +167,14 @@ def test_a_step_with_nothing_due_runs_the_very_function_of_keras(make_hook: Make
     assert run.steps == [0, 4, 8, 9]
 
 
-def test_only_what_is_due_is_taken_out_of_the_step(make_hook: MakeHook, run: WrittenRun) -> None:
+def test_only_what_is_due_is_taken_out_of_the_step(
+    make_hook: MakeHook, run: WrittenRun, quick_way_without_xla: dict[str, bool]
+) -> None:
     hook = make_hook(include_collections=["gradients", "custom"])
     hook.get_collection("gradients").save_config = smd.SaveConfig(save_interval=2)
     hook.get_collection("custom").include("d1/outputs")
     hook.get_collection("custom").save_config = smd.SaveConfig(save_interval=3)
-    fit(make_model(), hook, epochs=1)
+    fit(make_model(**quick_way_without_xla), hook, epochs=1)
     numbers = {"loss", "mae", "batch"}
     expected = [GRADIENTS | {"d1/outputs"}, set(), GRADIENTS, {"d1/outputs"}, GRADIENTS]
     assert [set(run.values(step)) - numbers for step in run.steps] == expected
@@ -272,13 +276,15 @@ def test_several_steps_an_execution_show_the_last(make_hook: MakeHook, run: Writ
     assert run.steps == [0, 1, 2]
 
 
-def test_a_model_compiled_again_is_captured_with_its_new_optimizer(make_hook: MakeHook, run: WrittenRun) -> None:
+def test_a_model_compiled_again_is_captured_with_its_new_optimizer(
+    make_hook: MakeHook, run: WrittenRun, quick_way_without_xla: dict[str, bool]
+) -> None:
     hook = make_hook(include_collections=["optimizer_variables", "gradients"])
-    model = make_model()
+    model = make_model(**quick_way_without_xla)
     fit(model, hook, epochs=1)
-    model.compile(loss="mae", optimizer=keras.optimizers.Adam(0.01))
+    model.compile(loss="mae", optimizer=keras.optimizers.Adam(0.01), **quick_way_without_xla)
     model.get_layer("d1").trainable = False
-    model.compile(loss="mae", optimizer=keras.optimizers.Adam(0.01))
+    model.compile(loss="mae", optimizer=keras.optimizers.Adam(0.01), **quick_way_without_xla)
     fit(model, hook, epochs=1)
     last = run.values(9)
     assert "adam/iteration:0" in last or any(name.startswith("adam") for name in last)

@@ -76,7 +76,13 @@ class Late(keras.Model):
         return self.head(self.drop(x, training=training))
 
 
-@pytest.mark.parametrize("way", [{"jit_compile": True}, {"run_eagerly": True}], ids=["jit", "eager"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param({"jit_compile": True}, id="jit", marks=pytest.mark.nightly),
+        pytest.param({"run_eagerly": True}, id="eager"),
+    ],
+)
 def test_the_first_step_of_a_model_that_it_builds(
     make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture, way: dict[str, bool]
 ) -> None:
@@ -119,11 +125,14 @@ def test_nested_models_and_a_shared_layer(make_hook: MakeHook, run: WrittenRun) 
     assert {"encoder/inputs", "encoder/outputs"} <= set(values)
 
 
-def test_several_outputs_and_losses(make_hook: MakeHook, run: WrittenRun) -> None:
+def test_several_outputs_and_losses(
+    make_hook: MakeHook, run: WrittenRun, quick_way_without_xla: dict[str, bool]
+) -> None:
     entry = keras.Input((4,))
     heads = {name: keras.layers.Dense(2, name=name)(entry) for name in ("a", "b")}
     model = keras.Model(entry, heads)
-    history = fit(model, make_hook(), y={"a": Y, "b": Y}, loss={"a": "mse", "b": "mae"}, metrics={"b": ["mse"]})
+    told: dict[str, Any] = {"loss": {"a": "mse", "b": "mae"}, "metrics": {"b": ["mse"]}, **quick_way_without_xla}
+    history = fit(model, make_hook(), y={"a": Y, "b": Y}, **told)
     values = run.values(1)
     assert {"loss", "a_loss", "b_loss", "b_mse", "batch"} == set(values)
     for name, found in history.history.items():
@@ -132,12 +141,14 @@ def test_several_outputs_and_losses(make_hook: MakeHook, run: WrittenRun) -> Non
     assert {"a_loss", "b_loss"} < set(run.collections()["collections"]["metrics"]["tensor_names"])
 
 
-def test_an_embedding_a_recurrent_layer_and_a_normalization(make_hook: MakeHook, run: WrittenRun) -> None:
+def test_an_embedding_a_recurrent_layer_and_a_normalization(
+    make_hook: MakeHook, run: WrittenRun, quick_way_without_xla: dict[str, bool]
+) -> None:
     entry = keras.Input((5,), dtype="int32")
     inner = keras.layers.LSTM(3, name="lstm")(keras.layers.Embedding(7, 4, name="emb")(entry))
     model = keras.Model(entry, keras.layers.Dense(2)(keras.layers.BatchNormalization(name="bn")(inner)), name="text")
     words = np.random.default_rng(0).integers(0, 7, (16, 5))
-    fit(model, make_hook(save_all=True), x=words)
+    fit(model, make_hook(save_all=True), x=words, **quick_way_without_xla)
     values = run.values(0)
     # What few words of a batch use is the whole table's gradient, filled up with zeros.
     assert values["gradients/emb/embeddingsGrad"].shape == (7, 4)
@@ -148,7 +159,7 @@ def test_an_embedding_a_recurrent_layer_and_a_normalization(make_hook: MakeHook,
     assert values["inputs"].dtype.kind == "i"
 
 
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("policy", [pytest.param("mixed_bfloat16", marks=pytest.mark.nightly), "mixed_float16"])
 def test_mixed_precision(make_hook: MakeHook, run: WrittenRun, policy: str) -> None:
     keras.mixed_precision.set_global_policy(policy)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="d")], name="net")
@@ -220,6 +231,7 @@ def test_two_replicas_train_together(make_hook: MakeHook, run: WrittenRun) -> No
 
 
 # The first step is run by Keras' own function, the second one by the hook's.
+@pytest.mark.nightly  # test_tape.py has such a tape in fit, and the test above replicas
 def test_a_tape_of_a_replica_is_part_of_the_step_of_fit(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["gradients"], save_config=smd.SaveConfig(save_interval=1, start_step=1))
 

@@ -30,7 +30,7 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> Train:
         out_dir = str(tmp_path_factory.mktemp("fit") / "run")
         keras.utils.set_random_seed(0)
         model = keras.Sequential([keras.layers.Dense(Y.shape[1], name="d")])
-        model.compile(keras.optimizers.SGD(rate), "mse")
+        model.compile(keras.optimizers.SGD(rate), "mse", run_eagerly=True)
         with closing_hooks(smd.KerasHook) as make_hook:
             hook = make_hook(out_dir, save_config=smd.SaveConfig(save_interval=1))
             model.fit(X, Y, batch_size=20, epochs=8, verbose=0, validation_data=(X, Y + offset), callbacks=[hook])

@@ -76,7 +76,7 @@ def test_each_step_of_a_loop(make_hook: MakeHook, run: WrittenRun, kind: str) ->
     assert collections["losses"]["tensor_names"] == ["loss"]
 
 
-@pytest.mark.parametrize("kind", BUILD)
+@pytest.mark.parametrize("kind", [pytest.param("eager", marks=pytest.mark.nightly), "function"])
 def test_the_loop_trains_as_without_a_hook(make_hook: MakeHook, kind: str) -> None:
     bare = make_model()
     run_steps(BUILD[kind](make_step(bare)))

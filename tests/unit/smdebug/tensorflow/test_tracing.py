@@ -90,13 +90,11 @@ def test_what_is_traced_of_fit(profile: Profile, make_hook: MakeHook) -> None:
     assert sorted(points) == [["train-3-stepend", "train-4-stepstart"], ["train-3-stepstart", "train-3-stepend"]]
     ran: Any = pstats.Stats(str(profiles[0]))
     assert ran.total_calls > 0
+    check_tensorflows_own_profile(profile)
 
 
-def test_tensorflows_own_profile_is_kept_where_aws_has_it(profile: Profile, make_hook: MakeHook) -> None:
-    profile.configure(PARAMETERS)
-    hook = make_hook(save_config=None)
-    fit(make_model(), hook, epochs=2)
-    hook.close()
+def check_tensorflows_own_profile(profile: Profile) -> None:
+    """Check that it is kept where AWS has it."""
     (trace,) = profile.folder.rglob("tensorflow/detailed_profiling/*/000000004/plugins/profile/*/*.trace.json.gz")
     events = json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]
     assert any("MatMul" in event["name"] for event in events)
@@ -106,13 +104,13 @@ def test_tensorflows_own_profile_is_kept_where_aws_has_it(profile: Profile, make
     assert list(trace.parent.glob("*.xplane.pb"))
 
 
-def test_a_traced_training_is_the_same(profile: Profile, make_hook: MakeHook, main_way: dict[str, bool]) -> None:
-    bare = make_model(**main_way)
+def test_a_traced_training_is_the_same(profile: Profile, make_hook: MakeHook, quick_way: dict[str, bool]) -> None:
+    bare = make_model(**quick_way)
     before = bare.get_weights()
     expected = fit(bare, epochs=2).history
     profile.configure(PARAMETERS)
     hook = make_hook(save_all=True)
-    model = make_model(**main_way)
+    model = make_model(**quick_way)
     model.set_weights(before)
     history = fit(model, hook, epochs=2).history
     hook.close()
@@ -123,6 +121,7 @@ def test_a_traced_training_is_the_same(profile: Profile, make_hook: MakeHook, ma
     assert profile.count_events()["Step:ModeKeys.TRAIN"] == 10
 
 
+@pytest.mark.nightly  # the test above counts single waits, and test_keras_hook.py has several batches
 def test_several_batches_of_one_execution_are_waited_for_one_by_one(profile: Profile, make_hook: MakeHook) -> None:
     profile.configure({"DataloaderProfilingConfig": "{'StartStep': 0, 'NumSteps': 9}"})
     hook = make_hook(save_config=None, include_collections=[])
@@ -136,9 +135,11 @@ def test_several_batches_of_one_execution_are_waited_for_one_by_one(profile: Pro
     assert counts["DataIterator"] == 3
 
 
-def test_tracing_begins_and_ends_while_the_job_runs(profile: Profile, make_hook: MakeHook) -> None:
+def test_tracing_begins_and_ends_while_the_job_runs(
+    profile: Profile, make_hook: MakeHook, quick_way_without_xla: dict[str, bool]
+) -> None:
     hook = make_hook(save_config=None)
-    model = make_model()
+    model = make_model(**quick_way_without_xla)
     fit(model, hook)
     profile.configure({"FileOpenFailThreshold": "50"})
     fit(model, hook)

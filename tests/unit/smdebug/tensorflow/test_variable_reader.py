@@ -64,7 +64,7 @@ def test_variables_of_keras_are_read() -> None:
 
 def test_the_number_of_kept_functions_is_limited() -> None:
     reader = VariableReader()
-    groups = [make_variables("float32", [(index,)] * 4) for index in range(1, 40)]
+    groups = [make_variables("float32", [(index,)] * 4) for index in range(1, 20)]
     for group in groups:
         read = reader.read(group)
         for name, variable in group.items():
