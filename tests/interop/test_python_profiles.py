@@ -14,6 +14,7 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.environments import build_environment
 from tests.interop.both_libraries import ask_both
 from tests.interop.scenario_runs import CHECKOUT, ENVIRONMENT, HERE
+from tests.unit.smdebug.scripts import RunScript
 
 SCRIPT = HERE / "profiled_script.py"
 CALLS = HERE / "python_profile_calls.py"
@@ -32,6 +33,11 @@ def train(python: Path, path: Path | None, framework: str, folder: Path, way: st
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
+    return list_profiles(folder)
+
+
+def list_profiles(folder: Path) -> list[str]:
+    """Return the names of a training's profiles without times."""
     profiles = (folder / "profile" / "framework").glob("*/cprofile/*/*/python_stats")
     return sorted(re.sub(r"-\d{16,}(\.\d+)?", "", profile.parent.name) for profile in profiles)
 
@@ -68,9 +74,11 @@ def test_pytorch_is_profiled_between_the_same_points(tmp_path: Path, upstream_sm
     assert len(read["listed"]) == len(expected)
 
 
-def test_a_close_within_a_profiled_step_keeps_its_profile(tmp_path: Path) -> None:
+def test_a_close_within_a_profiled_step_keeps_its_profile(tmp_path: Path, run_torch_script: RunScript) -> None:
     """Upstream ends with an error there, and loses the profile in progress."""
-    found = train(Path(sys.executable), CHECKOUT, "pytorch", tmp_path / "ours", "modes evaluated closed")
+    done = run_torch_script(SCRIPT.read_text(), "pytorch", str(tmp_path), "modes evaluated closed")
+    assert done.returncode == 0, done.stderr
+    found = list_profiles(tmp_path)
     assert "eval-3-forwardpassend_posthookclose-*-end" in found
     assert "prestepzero-*-end_posthookclose-*-end" in found
 

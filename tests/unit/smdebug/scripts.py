@@ -102,11 +102,14 @@ class ForkingInterpreter:
             self._process = None
 
 
+# pytest makes a fixture once for each conftest.py that has it: all of them give this one.
+_TORCH = ForkingInterpreter("torch", "torch._dynamo")
+
+
 @pytest.fixture(scope="session")
 def forking_torch() -> Iterator[ForkingInterpreter]:
-    interpreter = ForkingInterpreter("torch", "torch._dynamo")
-    yield interpreter
-    interpreter.close()
+    yield _TORCH
+    _TORCH.close()
 
 
 @pytest.fixture
