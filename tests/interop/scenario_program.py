@@ -255,6 +255,9 @@ if __name__ == "__main__":
     module = import_scenarios(scenarios)
     if command == "write":
         write(module, Path(folders[0]), folders[1:])
-    else:
+    if command == "write_and_read":
+        write(module, Path(folders[0]), folders[2:])
+        folders = folders[:2]
+    if command != "write":
         found = [json.dumps(read(module, Path(folder))) for folder in folders]
         sys.stdout.write("".join(f"\n{answers}" for answers in found))

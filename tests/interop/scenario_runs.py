@@ -57,13 +57,18 @@ def run_scenarios(
     pythons = {"original": python_of_original or python, "ours": python}
     paths = {"original": str(original or ""), "ours": str(CHECKOUT)}
     written, read = {}, {}
-    for writer, path in paths.items():
+    for writer in paths:
         (folder / writer).mkdir()
-        run_program(pythons[writer], path, "write", module, folder / writer, *chosen)
-        written[writer] = json.loads((folder / writer / "written.json").read_text())
-    for reader, path in paths.items():
-        printed = run_program(pythons[reader], path, "read", module, *(folder / writer for writer in paths))
-        answers = printed.splitlines()[-len(paths) :]
+    folders = [folder / writer for writer in paths]
+    run_program(pythons["ours"], paths["ours"], "write", module, folder / "ours", *chosen)
+    # Upstream reads in the process in which it has written: it imports the framework for either.
+    printed = {
+        "original": run_program(pythons["original"], paths["original"], "write_and_read", module, *folders, *chosen),
+        "ours": run_program(pythons["ours"], paths["ours"], "read", module, *folders),
+    }
+    for reader in paths:
+        written[reader] = json.loads((folder / reader / "written.json").read_text())
+        answers = printed[reader].splitlines()[-len(paths) :]
         read[reader] = {writer: json.loads(answer) for writer, answer in zip(paths, answers, strict=True)}
     return ScenarioRuns(written, read)
 

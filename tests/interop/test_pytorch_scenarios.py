@@ -39,37 +39,23 @@ DIFFERENT = {
 }
 
 
-# One of each kind of setting, training, loss, saved value, reduction and file, and of each reason to differ.
+# One of each kind of setting, training, loss, saved value, reduction and file, and two that differ.
 BY_DAY = {
     "default",
     "save_all",
-    "start_and_end",
-    "no_step",
     "epochs_of_modes",
-    "epochs_of_one_mode",
     "mode_after_the_forward_pass",
     "custom_interval",
-    "custom_of_mode",
     "regex_and_collections",
     "module_outputs",
     "reductions",
-    "norms",
     "shapes_and_values",
     "functional_loss",
     "loss_of_wrong_type",
-    "scalars_of_epochs",
     "save_tensor",
     "tensorboard",
-    "dry_run",
     "from_json_of_modes",
-    "folder_exists",
-    "closed_twice",
     "two_models",
-    "nested",
-    "shared_layer",
-    "recurrent",
-    "frozen",
-    "accumulated",
     "hook_of_the_script",
 }
 CASES = [pytest.param(name, marks=[] if name in BY_DAY else pytest.mark.nightly) for name in SCENARIOS]
