@@ -114,7 +114,7 @@ def train(
 @pytest.mark.parametrize(
     ("script", "framework_module"),
     [
-        ("print('done')", ""),
+        pytest.param("print('done')", "", marks=pytest.mark.nightly),
         ("import sys; sys.exit(3)", ""),
         pytest.param("raise ValueError('no')", "", marks=pytest.mark.nightly),
         pytest.param("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "", marks=pytest.mark.nightly),
@@ -227,6 +227,7 @@ def test_a_script_is_started_by_mpirun_once_a_process(tmp_path: Path, packages: 
     assert [(base / "code" / f"rank-{rank}").read_text() for rank in (0, 1)] == ["0 of 2: 3", "1 of 2: 3"]
 
 
+@pytest.mark.nightly  # the error is the toolkit's own, and mpirun is started as in the test above
 def test_a_process_of_mpi_that_fails_ends_the_others(tmp_path: Path, packages: Path) -> None:
     script = RANKS + "if world.rank == 1: raise ValueError('no')\nworld.barrier()"
     ended = train(OURS, tmp_path / "ours", packages, script, mpi=MPI)
@@ -234,6 +235,7 @@ def test_a_process_of_mpi_that_fails_ends_the_others(tmp_path: Path, packages: P
     assert "ExecuteUserScriptError" in str(ended["failure"])
 
 
+@pytest.mark.nightly  # the next test imports the same package
 def test_a_substitute_is_there_for_the_script_that_imports_it(tmp_path: Path, packages: Path) -> None:
     script = "from sagemaker_containers import entry_point; print(entry_point.__file__)"
     ended = train(OURS, tmp_path / "ours", packages, script)

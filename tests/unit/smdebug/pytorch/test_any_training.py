@@ -320,7 +320,14 @@ def train_twice(make_hook: MakeHook) -> Any:
     return lambda recipe: (train(recipe, None), train(recipe, functools.partial(make, recipe)))
 
 
-@pytest.mark.parametrize("recipe", list(list_each()), ids=str)
+# What compiles is nightly: each way to compile is a test of test_compiled_models.py.
+EACH = [
+    pytest.param(recipe, marks=pytest.mark.nightly if recipe.wrapper.startswith("compiled") else [])
+    for recipe in list_each()
+]
+
+
+@pytest.mark.parametrize("recipe", EACH, ids=str)
 def test_a_hook_changes_nothing(recipe: Any, train_twice: Any, said: pytest.LogCaptureFixture) -> None:
     bare, captured = train_twice(recipe)
     assert [value for value in bare if isinstance(value, str)] == []

@@ -104,7 +104,7 @@ for step in range(10):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "exit_code"), [("raise", 1), ("exit", 7)])
+@pytest.mark.parametrize(("how", "exit_code"), [("raise", 1), pytest.param("exit", 7, marks=pytest.mark.nightly)])
 def test_steps_before_a_crash_are_whole(how: str, exit_code: int, run_torch_script: RunScript, run: WrittenRun) -> None:
     done = run_torch_script(INTERRUPTED, str(run.path), how)
     assert done.returncode == exit_code

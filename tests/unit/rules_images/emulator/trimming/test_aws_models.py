@@ -41,7 +41,10 @@ def session(data: Path) -> Session:
     return session
 
 
-@pytest.mark.parametrize("service", SERVICES[:-2])
+@pytest.mark.parametrize(
+    "service",
+    [pytest.param(name, marks=[] if name in {"s3", "sagemaker"} else pytest.mark.nightly) for name in SERVICES[:-2]],
+)
 def test_a_client_of_an_answered_service_is_as_before(session: Session, service: str) -> None:
     keys: dict[str, Any] = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key"), "any")
     small = session.create_client(service, region_name="us-east-1", **keys)
