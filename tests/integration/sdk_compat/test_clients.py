@@ -126,7 +126,8 @@ FIT = """
 """
 
 
-@pytest.mark.parametrize("wait", [pytest.param(False, marks=pytest.mark.nightly), True])
+@pytest.mark.nightly  # by day clients/test_sagemaker_estimator.py fits estimators
+@pytest.mark.parametrize("wait", [False, True])
 def test_estimator_fit_sends_everything_to_the_endpoint(tmp_path: Path, moto_url: str, wait: bool) -> None:
     source = FIT.replace("WAIT", str(wait)).replace("LOGS", "'All'")
     status, hook_path, identity = run_script(tmp_path, moto_url, source, "--role", "trainer")

@@ -35,16 +35,17 @@ def note(event, args):
         hosts.add(args[1][0])
 
 sys.addaudithook(note)
-import boto3, requests, sagemaker
+import boto3, requests
 
-found = {"role": sagemaker.get_execution_role(), "bucket": sagemaker.Session().default_bucket()}
+found = {}
 try:
-    sagemaker.Session().expand_role("Nobody")
+    boto3.client("iam").get_role(RoleName="Nobody")
 except Exception as error:
     found["nobody"] = str(error).partition("operation: ")[2]
-found["buckets"] = [
-    sagemaker.Session(boto3.Session(region_name=name)).default_bucket() for name in ("eu-west-1", "cn-north-1")
-]
+for name in ("eu-west-1", "cn-north-1"):
+    session = boto3.Session(region_name=name)
+    place = {"LocationConstraint": session.region_name}
+    session.client("s3").create_bucket(Bucket="of-" + name, CreateBucketConfiguration=place)
 prod = boto3.Session(profile_name="prod")
 found["profile"] = [prod.region_name, prod.client("sts").get_caller_identity()["Account"]]
 explicit = {
@@ -65,6 +66,13 @@ found["child"] = subprocess.check_output([sys.executable, "-c", child], text=Tru
 found["hosts"] = sorted(hosts)
 found["hidden"] = sys.modules["sitecustomize"].__name__, hidden_ran
 print(json.dumps(found))
+"""
+# The SDK takes seconds to import.
+WITH_SDK = """
+import boto3, json, sagemaker
+names = ("eu-west-1", "cn-north-1")
+buckets = [sagemaker.Session(boto3.Session(region_name=name)).default_bucket() for name in names]
+print(json.dumps([sagemaker.get_execution_role(), sagemaker.Session().default_bucket(), *buckets]))
 """
 
 
@@ -104,14 +112,11 @@ def test_an_unmodified_script_reaches_the_emulator_only(home: Path, tmp_path: Pa
     (endpoint,) = found.pop("endpoints")
     assert endpoint.startswith("http://127.0.0.1:")
     assert found == {
-        "role": "arn:aws:iam::123456789012:role/SageMakerRole",
-        "bucket": "sagemaker-us-east-1-123456789012",
         "nobody": "The role with name Nobody cannot be found. Create it: aws iam create-role, or smdebug-emulator env "
         "--role Nobody, which also signs requests as it.",
-        "buckets": ["sagemaker-eu-west-1-123456789012", "sagemaker-cn-north-1-123456789012"],
         "profile": ["ap-south-1", "123456789012"],
         "kept": "http://127.0.0.1:9",
-        "listed": 2,  # the third is of another partition
+        "listed": 1,  # the other is of another partition
         "refused": True,
         "child": endpoint,
         "hosts": ["127.0.0.1"],
@@ -119,6 +124,16 @@ def test_an_unmodified_script_reaches_the_emulator_only(home: Path, tmp_path: Pa
     }
     assert not state.exists(), "an emulator of the command's own has a folder of its own"
     wait_until(lambda: not list(tmp_path.glob("smdebug-emulator-run-*")), "nothing of it is left")
+
+
+@pytest.mark.nightly  # by day clients/test_sagemaker_estimator.py has the SDK with the variables of env
+def test_the_sdk_has_a_role_and_a_bucket_in_each_region(home: Path) -> None:
+    done = run([*RUN, "--", sys.executable, "-W", "ignore", "-c", WITH_SDK], home)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [
+        "arn:aws:iam::123456789012:role/SageMakerRole",
+        *(f"sagemaker-{region}-123456789012" for region in ("us-east-1", "eu-west-1", "cn-north-1")),
+    ]
 
 
 @pytest.fixture(scope="module")

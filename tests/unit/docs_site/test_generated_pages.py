@@ -58,6 +58,12 @@ def test_every_message_has_its_remedy() -> None:
     assert all(message.remedy for message in messages)
 
 
+def test_messages_of_aws_clients_are_on_the_page() -> None:
+    page = build_messages_page()
+    for text, remedy in REMEDIES["clients"].items():
+        assert f"| {text} | {remedy} |" in page
+
+
 def test_remedies_are_the_message_s_own_or_the_table_s() -> None:
     def find(text: str, refusal: str = "StartupError") -> str:
         return Message(text, refusal, "emulator/x.py").remedy
