@@ -18,7 +18,9 @@ from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, stage_inputs
 from sdk_compat.environment import prepare_environment
 from tests.running_emulator import RunningEmulator
 
-pytestmark = pytest.mark.any_back_end
+# By day: what attach() reads of a job is in test_sagemaker_estimator.py and test_boto3_and_aws_cli.py, metrics of a
+# run in integration/emulator/operations/test_experiments.py, metrics of a log in .../jobs/runs/test_metrics.py.
+pytestmark = [pytest.mark.any_back_end, pytest.mark.nightly]
 
 SOURCE = Path(__file__).parents[2] / "sdk_compat" / "demo"
 CLASSES = ("Estimator", "PyTorch")

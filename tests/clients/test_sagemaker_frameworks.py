@@ -239,7 +239,9 @@ ml = pathlib.Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"))
 (ml / "processing/train/rows.csv").write_text((ml / "processing/input/rows.csv").read_text())
 """
 
-pytestmark = pytest.mark.any_back_end
+# By day: an XGBoost script and pipelines are in end_to_end/test_xgboost.py and test_pipeline.py, requirements.txt is in
+# integration/container_runtime/process/test_environments.py, spot jobs in integration/emulator/jobs/runs/test_spot.py.
+pytestmark = [pytest.mark.any_back_end, pytest.mark.nightly]
 
 BY_DAY = ("xgboost",)
 # At night, of each back end. The images of scikit-learn, which has no hook to differ by, and of Hugging Face are built

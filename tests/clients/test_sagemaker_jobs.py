@@ -15,7 +15,8 @@ import pytest
 from sdk_compat.environment import prepare_environment
 from tests.running_emulator import RunningEmulator
 
-pytestmark = pytest.mark.any_back_end
+# By day: test_processing.py and test_tuning.py of integration/emulator/jobs/runs have such jobs.
+pytestmark = [pytest.mark.any_back_end, pytest.mark.nightly]
 
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-cpu-py312"
 # What a processor's script finds where SageMaker puts it; a process without /opt/ml finds it in SAGEMAKER_BASE_DIR.
