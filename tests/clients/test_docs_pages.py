@@ -70,7 +70,7 @@ def test_commands_beside_the_text_are_run_somewhere() -> None:
 @pytest.fixture(scope="module")
 def docs_emulator(start_emulator: Callable[..., RunningEmulator], recorded_runs: Path) -> RunningEmulator:
     """With what pages name: the run s3://bucket/job/debug-output, and my-job, which the profiler watched."""
-    emulator = start_emulator("process")
+    emulator = start_emulator("process", warm=False)  # by day it has one job
     s3 = emulator.client("s3")
     s3.create_bucket(Bucket="bucket")
     run = recorded_runs / "pt_save_all" / "run"
@@ -79,7 +79,9 @@ def docs_emulator(start_emulator: Callable[..., RunningEmulator], recorded_runs:
             s3.put_object(Bucket="bucket", Key=f"job/debug-output/{path.relative_to(run)}", Body=path.read_bytes())
     watched = {"ProfilerConfig": {"S3OutputPath": "s3://bucket/profile", "ProfilingIntervalInMilliseconds": 100}}
     stage_inputs(s3)
-    emulator.client("sagemaker").create_training_job(**build_request("my-job", {"steps": 100}) | watched)
+    request = build_request("my-job", {"steps": 100}) | watched
+    del request["DebugRuleConfigurations"]
+    emulator.client("sagemaker").create_training_job(**request)
     wait_until_ended(emulator, "my-job")
     return emulator
 
@@ -102,18 +104,33 @@ def test_commands_on_a_run_on_s3(page: str, docs_emulator: RunningEmulator, tmp_
         assert done.returncode in ((0, 2) if "rules run" in line else (0,)), f"{line}\n{done.stdout}\n{done.stderr}"
 
 
-def test_the_rules_of_the_sdk_and_their_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is taken as it stands: by the SDK, and by the model of CreateTrainingJob, whose members are the same."""
+def read_rule_blocks() -> tuple[list[str], list[Any]]:
+    """Indented blocks of the page of rules, and the requests among them."""
     text = (DOCS / "rules.md").read_text(encoding="utf-8")
     blocks = [textwrap.dedent(block) for block in re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", text, re.MULTILINE)]
+    return blocks, [json.loads(block) for block in blocks if block.lstrip().startswith("{")]
+
+
+def test_the_json_of_the_rules() -> None:
+    """The model of CreateTrainingJob takes each as it stands."""
+    _, of_json = read_rule_blocks()
+    operation = load_operation("CreateTrainingJob")
+    assert len(of_json) > 20
+    for document in of_json:
+        configured = document["DebugRuleConfigurations"]
+        assert operation.decode(json.dumps(REQUEST | document).encode())["DebugRuleConfigurations"] == configured
+
+
+@pytest.mark.nightly  # the SDK takes seconds to import
+def test_the_rules_of_the_sdk_are_those_of_the_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK takes each as it stands, and makes the members of the request beside it."""
+    blocks, of_json = read_rule_blocks()
     of_sdk = [block for block in blocks if block.lstrip().startswith("from sagemaker.debugger")]
-    of_json = [json.loads(block) for block in blocks if block.lstrip().startswith("{")]
     assert len(of_sdk) == len(of_json) > 20
     (action,) = [block for block in blocks if block.lstrip().startswith("rule_configs.ActionList(")]
     namespace: dict[str, Any] = {}
     monkeypatch.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
     exec("from sagemaker.debugger import rule_configs\nactions = " + action.strip(), namespace)
-    operation = load_operation("CreateTrainingJob")
     for source, document in zip(of_sdk, of_json, strict=True):
         *statements, expression = ast.parse(source.strip()).body
         assert isinstance(expression, ast.Expr)
@@ -123,7 +140,6 @@ def test_the_rules_of_the_sdk_and_their_json(monkeypatch: pytest.MonkeyPatch) ->
         expected = {name: text for name, text in configured["RuleParameters"].items() if name in rule.rule_parameters}
         assert rule.rule_parameters["rule_to_invoke"] == configured["RuleParameters"]["rule_to_invoke"]
         assert {name: rule.rule_parameters[name] for name in expected} == expected
-        assert operation.decode(json.dumps(REQUEST | document).encode())["DebugRuleConfigurations"] == [configured]
 
 
 def test_the_snippets_of_the_rules(docs_emulator: RunningEmulator, tmp_path: Path) -> None:

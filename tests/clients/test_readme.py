@@ -30,7 +30,7 @@ ELSEWHERE = ("make ", "uvx ", "pipx ", "docker ", "smdebug-emulator demo", "smde
 def readme_emulator(
     start_emulator: Callable[..., RunningEmulator], tmp_path_factory: pytest.TempPathFactory
 ) -> RunningEmulator:
-    return start_emulator("process", state_dir=tmp_path_factory.mktemp("readme") / "state")
+    return start_emulator("process", state_dir=tmp_path_factory.mktemp("readme") / "state", warm=False)
 
 
 def test_the_pages_have_blocks() -> None:
