@@ -20,6 +20,11 @@ BACK_ENDS = [
 """Those that whole jobs are tested on. A Swarm is the only one then: its manager answers what tests ask of Docker."""
 CONTAINERS = [each for each in BACK_ENDS if each.id != "process"]
 """Those of them that run real containers."""
+IMAGE_BY_DAY = [
+    pytest.param(each.id, id=each.id, marks=[*each.marks, *([pytest.mark.nightly] if each not in CONTAINERS else [])])
+    for each in BACK_ENDS
+]
+"""All, for the smoke test of an image: it trains in a container by day, and in a local process by night."""
 
 
 # "cold" for no warm interpreters and spare containers but where a test is about them, "warm" for both everywhere.

@@ -21,7 +21,7 @@ from smdebug.trials import Trial, create_trial
 from tests.end_to_end.finished_jobs import JobsByKind, download_model, download_run, read_log
 from tests.interop.test_upstream_reads_ours import read_ours
 from tests.interop.upstream import Upstream, upstream
-from tests.running_emulator import RunningEmulator
+from tests.running_emulator import IMAGE_BY_DAY, RunningEmulator
 from tests.waiting import wait_until
 
 __all__ = ["upstream"]
@@ -85,6 +85,7 @@ def get_job(
     return get
 
 
+@pytest.mark.parametrize("emulator", IMAGE_BY_DAY, indirect=True)
 @pytest.mark.parametrize(
     "kind", ["untouched", pytest.param("hook", marks=[pytest.mark.any_back_end, pytest.mark.nightly])]
 )
@@ -161,6 +162,7 @@ for added in ("", ", smdebug"):
 """
 
 
+@pytest.mark.any_back_end
 def test_python_starts_without_a_framework(emulator: RunningEmulator, wait_for_job: Any) -> None:
     """In the image, within a job that asks for capture: where the loader of zero script change is at work."""
     s3 = emulator.client("s3")

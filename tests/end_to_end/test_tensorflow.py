@@ -17,7 +17,7 @@ from smdebug import modes
 from smdebug.trials import create_trial
 from tests.end_to_end.finished_jobs import JobsByKind, download_model, download_run, read_log
 from tests.end_to_end.test_failures import build_script_request
-from tests.running_emulator import BACK_ENDS, CONTAINERS, RunningEmulator
+from tests.running_emulator import IMAGE_BY_DAY, RunningEmulator
 
 SCRIPTS = {"untouched": "train.py", "hook": "train_with_hook.py"}
 EPOCHS = 6
@@ -51,13 +51,6 @@ def read_job(jobs: dict[str, str], emulator: RunningEmulator, wait_for_job: Any,
         )
 
     return read
-
-
-# One import of TensorFlow takes as long as ten other jobs: by day there is the image's, in a container.
-IMAGE_BY_DAY = [
-    pytest.param(each.id, id=each.id, marks=[*each.marks, *([pytest.mark.nightly] if each not in CONTAINERS else [])])
-    for each in BACK_ENDS
-]
 
 
 @pytest.mark.parametrize("emulator", IMAGE_BY_DAY, indirect=True)

@@ -30,7 +30,7 @@ from tests.end_to_end.finished_jobs import (
     read_streams,
     wait_until_ended,
 )
-from tests.running_emulator import RunningEmulator
+from tests.running_emulator import IMAGE_BY_DAY, RunningEmulator
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks" / "xgboost"
 
@@ -108,6 +108,7 @@ def read_validation_data(emulator: RunningEmulator) -> xgboost.DMatrix:
     return xgboost.DMatrix(table[:, 1:], table[:, 0])
 
 
+@pytest.mark.parametrize("emulator", IMAGE_BY_DAY, indirect=True)
 def test_an_untouched_script_is_captured(read_job: Any) -> None:
     description, trial, files = read_job("untouched")
     history = json.loads(files["metrics.json"])
@@ -127,6 +128,8 @@ def test_an_untouched_script_is_captured(read_job: Any) -> None:
     assert sorted(set(trial.tensor("trees/Tree").value(20))) == list(range(200, 210))
 
 
+# unit/smdebug/xgboost has hooks of scripts, and what they save.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_a_script_with_a_hook_of_its_own(read_job: Any) -> None:
     description, trial, files = read_job("hook")
