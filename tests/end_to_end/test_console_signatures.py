@@ -57,6 +57,8 @@ def guarded(tmp_path: Path) -> Iterator[Guarded]:
         emulator.stop()
 
 
+# By day, test_signatures.py asks for pages without the token, with a wrong one, and by the link that leaves a cookie.
+@pytest.mark.nightly
 def test_the_console_asks_for_the_token_and_keeps_it_out_of_addresses(browser: Browser, guarded: Guarded) -> None:
     """A browser without the link sees no job and stops none; with the link, both work, and the address is clean."""
     refuse_a_foreign_origin(browser, guarded)

@@ -136,6 +136,7 @@ def test_a_program_in_the_images_own_opt_ml_trains(
     assert "the image's reason: from the image" in described[True]["FailureReason"]
 
 
+@pytest.mark.nightly  # the contract has a program below a mount, and the test above one that trains
 def test_a_program_in_the_images_own_opt_ml_processes(of_containers: RunningEmulator, image_with_code: str) -> None:
     stage_scripts(of_containers.client("s3"), "pytorch")
     sagemaker, name = of_containers.client("sagemaker"), f"custom-{uuid.uuid4().hex[:8]}"
@@ -168,6 +169,7 @@ def test_an_image_that_writes_elsewhere_gets_a_hint(of_containers: RunningEmulat
     assert "--writable-root, or as root with --container-user root" in hint
 
 
+@pytest.mark.nightly  # integration/emulator/jobs/runs/test_volume.py has the job, unit/container_runtime the sizes
 def test_a_container_that_fills_its_volume_is_ended(of_containers: RunningEmulator) -> None:
     """What is allocated and never written takes no time; /tmp is of the volume, too, unless folders are carried."""
     stage_scripts(of_containers.client("s3"), "pytorch")

@@ -28,6 +28,8 @@ def build_script_request(emulator: RunningEmulator, name: str, script: str) -> d
     return request
 
 
+# integration/emulator/jobs/runs/test_training.py has scripts that fail and tensors that are there before the end.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_failing_script_says_why_and_keeps_its_tensors(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
@@ -91,6 +93,8 @@ def test_missing_source_bundle_is_one_sentence(
     )
 
 
+# So does integration/emulator/jobs/runs/test_training_records.py.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_name_taken_unknown_job_and_late_stop(staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob) -> None:
     sagemaker = staged.client("sagemaker")
@@ -113,6 +117,8 @@ def test_name_taken_unknown_job_and_late_stop(staged: RunningEmulator, job_name:
     assert message == "The request was rejected because the training job is in status Completed."
 
 
+# So does integration/emulator/jobs/runs/test_training.py.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_script_that_runs_for_too_long_is_stopped(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob

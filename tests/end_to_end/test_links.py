@@ -129,6 +129,7 @@ def test_failure_reason_is_not_read_through_a_link(emulator: RunningEmulator, se
     assert f"'{place}' is a symbolic link" in read_log(emulator, job["TrainingJobName"])
 
 
+@pytest.mark.any_back_end
 def test_links_beside_the_files_of_a_job_are_not_followed(emulator: RunningEmulator, secret_folder: Path) -> None:
     script = (
         "for folder in ('model', 'output/data', 'output/tensors', 'output/tensorboard', 'checkpoints'):\n"

@@ -63,6 +63,7 @@ def list_networks() -> list[str]:
         client.close()
 
 
+@pytest.mark.any_back_end
 def test_mpirun_starts_the_processes_of_a_host(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
 ) -> None:
@@ -138,6 +139,8 @@ def test_two_hosts_train_one_model_and_the_trial_shows_both(
                     np.testing.assert_allclose(saved, gradient, rtol=1e-4, atol=1e-6, err_msg=f"{worker} {name}")
 
 
+# unit/smdebug/test_training_toolkit.py has what torchrun would set.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_the_script_of_many_hosts_trains_on_one(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob
@@ -206,6 +209,9 @@ raise RuntimeError("the second worker is tired")
 """
 
 
+# integration/emulator/jobs/runs/test_many_hosts.py has a host that dies and one that ends late, unit/smdebug/trials the
+# steps that not all workers have saved.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_slow_worker_leaves_a_step_incomplete_and_its_death_ends_the_job(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob, tmp_path: Path

@@ -57,6 +57,9 @@ def other_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[OtherS3]:
         yield other
 
 
+# By day, integration/emulator/state/replica/test_replica.py restores folders, and test_recovery_around_jobs.py of
+# integration/emulator/jobs/runs has jobs whose folders and containers are gone.
+@pytest.mark.nightly
 def test_a_job_continues_elsewhere_when_emulator_and_folder_are_gone(
     other_s3: OtherS3, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:

@@ -52,6 +52,8 @@ def list_containers(state_dir: Path) -> list[str]:
         client.close()
 
 
+# By day, container_runtime/contract/test_found_again.py is run on containers.
+@pytest.mark.any_back_end
 @pytest.mark.parametrize("runtime", BACK_ENDS)
 def test_killed_emulator_reattaches_its_jobs_and_a_stopped_one_leaves_nothing_behind(
     runtime: str, start_emulator: Callable[..., RunningEmulator], tmp_path: Path

@@ -46,8 +46,9 @@ def create_judged_job(emulator: RunningEmulator, name: str, *, with_framework: b
     )
 
 
-# Spare containers of PyTorch's image import for several seconds each.
-@pytest.mark.parametrize("with_framework", [pytest.param(True, marks=pytest.mark.nightly), False])
+# By day, integration/container_runtime/docker/spares/test_spares.py has spare containers of the rules' image.
+@pytest.mark.nightly
+@pytest.mark.parametrize("with_framework", [True, False])
 def test_later_jobs_of_an_image_run_in_spare_containers(with_framework: bool, tmp_path: Path) -> None:
     wanted = {TRAINING, RULE} if with_framework else {RULE}
     with closing(docker.from_env()) as engine:
@@ -78,7 +79,6 @@ def test_later_jobs_of_an_image_run_in_spare_containers(with_framework: bool, tm
 WARM = [each for each in ImageCatalogue() if each.warm_modules and not each.on_demand]
 
 
-# The test above fails by day where the image of the rules lacks one, and by night where PyTorch's does.
 @pytest.mark.nightly
 @pytest.mark.parametrize("definition", [pytest.param(each, id=each.name) for each in WARM])
 def test_what_spare_containers_import_is_in_their_image(definition: ImageDefinition) -> None:
