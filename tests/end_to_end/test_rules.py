@@ -246,8 +246,11 @@ def build_rules_that_say_what_is_wrong(emulator: RunningEmulator) -> tuple[list[
     }
 
 
+# What the evaluator says of each mistake is in integration/smdebug/rules and unit/smdebug/rules.
 @pytest.mark.any_back_end
-def test_rules_that_go_wrong_harm_neither_each_other_nor_the_training(alone: RunningEmulator) -> None:
+@pytest.mark.parametrize("mistakes", [pytest.param(True, marks=pytest.mark.nightly), False], ids=["every", "few"])
+def test_rules_that_go_wrong_harm_neither_each_other_nor_the_training(alone: RunningEmulator, mistakes: bool) -> None:
+    job = f"wrong-{mistakes}"
     s3, sagemaker = alone.client("s3"), alone.client("sagemaker")
     s3.put_object(Bucket=BUCKET, Key="own/own_rule.py", Body=OWN_RULE.encode())
     # How these end is a container's; what the others say is in a file, in any container the same.
@@ -255,24 +258,24 @@ def test_rules_that_go_wrong_harm_neither_each_other_nor_the_training(alone: Run
     expected = {
         "Exits": ("Error", "out of patience, exit code: 3"),
     }
-    if alone.read_runtime() == "process":
+    if mistakes and alone.read_runtime() == "process":
         more, said = build_rules_that_say_what_is_wrong(alone)
         rules, expected = rules + more, expected | said
-    sagemaker.create_training_job(**build_request("wrong", rules))
-    found = wait_for(alone, "wrong", but=frozenset({"Waits"}))
-    assert describe(alone, "wrong")["TrainingJobStatus"] == "Completed"
+    sagemaker.create_training_job(**build_request(job, rules))
+    found = wait_for(alone, job, but=frozenset({"Waits"}))
+    assert describe(alone, job)["TrainingJobStatus"] == "Completed"
     for name, (status, text) in expected.items():
         assert found[name][0] == status, (name, found[name])
         assert text in found[name][1], (name, found[name])
 
     if "Similar" in expected:
-        assert set(read_output(alone, "wrong", "Similar")) == {"report.json", "plot.svg"}
+        assert set(read_output(alone, job, "Similar")) == {"report.json", "plot.svg"}
 
     assert found["Waits"][0] == "InProgress"
-    (waiting,) = sagemaker.list_processing_jobs(NameContains="wrong-Waits")["ProcessingJobSummaries"]
+    (waiting,) = sagemaker.list_processing_jobs(NameContains=f"{job}-Waits")["ProcessingJobSummaries"]
     began = time.monotonic()
     sagemaker.stop_processing_job(ProcessingJobName=waiting["ProcessingJobName"])
-    wait_until(lambda: read_rules(alone, "wrong")["Waits"][0] == "Stopped", "the rule that waits")
+    wait_until(lambda: read_rules(alone, job)["Waits"][0] == "Stopped", "the rule that waits")
     assert time.monotonic() - began < 100, "it is told to end, and not killed when its 120 s of grace are over"
     described = sagemaker.describe_processing_job(ProcessingJobName=waiting["ProcessingJobName"])
     assert described["ProcessingJobStatus"] == "Stopped"
