@@ -189,8 +189,12 @@ def test_logs_of_a_job_and_of_a_rule(command: Command) -> None:
 
 
 # What else these programs print and refuse is in unit/smdebug/trials/test_command.py.
-def test_tensors_and_plots(program: Program, tmp_path: Path) -> None:
+def test_tensors(program: Program) -> None:
     assert json.loads(program("tensors", "001", "--json").stdout)["steps"]["GLOBAL"]["count"] == 16
+
+
+@pytest.mark.nightly  # it finds the run as the one above does
+def test_plots(program: Program, tmp_path: Path) -> None:
     program("plot", "001", "gradient/Linear_weight", "--reduction", "mean", "-o", "weight.png")
     assert (tmp_path / "weight.png").read_bytes().startswith(b"\x89PNG")
 

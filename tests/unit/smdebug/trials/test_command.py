@@ -161,6 +161,13 @@ def test_layers_of_which_only_reductions_were_saved_keep_their_place(
     assert [each["name"] for each in json.loads(capsys.readouterr().out)["tensors"]] == ["net.1", "net.0", "a"]
 
 
+def test_a_picture_of_a_tensor(tmp_path: Path) -> None:
+    write(str(tmp_path / "run"))
+    picture = tmp_path / "weight.png"
+    assert main([str(tmp_path / "run"), "--tensor", "fc.weight", "--reduction", "mean", "--plot", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
