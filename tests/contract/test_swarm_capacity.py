@@ -52,6 +52,7 @@ def test_what_has_ended_takes_no_capacity(swarm_engine: SwarmEngine) -> None:
     assert {each.id for each in swarm_engine.find({}) if each.running} == {staying, beside}
 
 
+@pytest.mark.nightly  # the next test also has one container wait for a node
 def test_a_container_waits_until_a_node_has_capacity(swarm_engine: SwarmEngine) -> None:
     first, _ = (swarm_engine.start(build_large(SLEEP)) for _ in range(2))
     third = build_large(SLEEP)
