@@ -12,16 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 
 from emulator.gateway.addresses import find_own_address
 from sdk_compat.aws_variables import CA_VARIABLE, EmulatorAnswerError
 from sdk_compat.environment import EndpointError
 from sdk_compat.remote import find_remote, parse_remote
+from tests.end_to_end.commands import run_command
 from tests.end_to_end.guarded import Guarded
 from tests.running_emulator import RunningEmulator
 
 pytestmark = pytest.mark.slow
 
+PROGRAM = (sys.executable, "-P", "-m", "emulator")
 TEST = """
 import os
 
@@ -59,8 +62,11 @@ class OtherMachine:
             command, check=False, capture_output=True, text=True, timeout=120, env=environment, cwd=self.folder
         )
 
-    def command(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return self.run(sys.executable, "-P", "-m", "emulator", *arguments, **variables)
+    def command(self, *arguments: str, variables: dict[str, str] | None = None, code: int = 0) -> Result:
+        """Run a command of the emulator's in this process, and expect its exit code."""
+        environment: dict[str, str | None] = dict.fromkeys(os.environ.keys() - self.variables.keys())
+        environment |= {**self.variables, **(variables or {})}
+        return run_command(*arguments, code=code, environment=environment)
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +83,13 @@ def said(guarded: Guarded) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
+    """One on the loopback interface, without TLS or a token."""
+    with RunningEmulator(tmp_path_factory.mktemp("plain") / "state", runtime="process") as emulator:
+        yield emulator
+
+
 @pytest.fixture
 def machine(tmp_path: Path) -> OtherMachine:
     return OtherMachine(tmp_path)
@@ -86,24 +99,23 @@ def test_commands_use_it_by_the_variables_alone(guarded: Guarded, said: dict[str
     assert re.fullmatch(r"https://[\d.]+:\d+#sha256:[0-9a-f]{64}", said["SMDEBUG_EMULATOR_REMOTE"])
     url = said["SMDEBUG_EMULATOR_REMOTE"].partition("#")[0]
 
-    status = machine.command("status", **said)
+    # The program as a user starts it. Commands that do not become another program run in this process below.
+    status = machine.run(*PROGRAM, "status", **said)
     assert status.returncode == 0, status.stderr
     assert f"answers at {url}" in status.stdout
 
     source = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
-    ran = machine.command("run", "--", sys.executable, "-c", source, **said)
+    ran = machine.run(*PROGRAM, "run", "--", sys.executable, "-c", source, **said)
     assert "assumed-role/SageMakerRole" in ran.stdout, ran.stderr
-    exports = machine.command("env", **said).stdout
+    exports = machine.run(*PROGRAM, "env", **said).stdout
     assert f"export AWS_ENDPOINT_URL={url}" in exports
     made = machine.run("bash", "-c", f"{exports}\naws s3 mb s3://from-elsewhere", **said)
     assert made.returncode == 0, made.stderr
 
-    deployed = machine.command("stop-handler", "deploy", **said)
-    assert deployed.returncode == 0, deployed.stderr
+    machine.command("stop-handler", "deploy", variables=said)
     for arguments in (("jobs",), ("events",), ("prune", "--dry-run"), ("processing",), ("open", "--print")):
-        done = machine.command(*arguments, **said)
-        assert done.returncode == 0, (arguments, done.stderr)
-    refused = machine.command("reset", **said)
+        machine.command(*arguments, variables=said)
+    refused = machine.command("reset", variables=said, code=1)
     assert f"all else in the emulator at {url}" in refused.stderr
     assert not list(machine.folder.rglob("emulator.json"))
 
@@ -111,21 +123,20 @@ def test_commands_use_it_by_the_variables_alone(guarded: Guarded, said: dict[str
 def test_the_option_overrules_the_variable(said: dict[str, str], machine: OtherMachine) -> None:
     remote = said["SMDEBUG_EMULATOR_REMOTE"]
     others = {**said, "SMDEBUG_EMULATOR_REMOTE": "https://nobody.invalid"}
-    assert machine.command("jobs", "--remote", remote, **others).returncode == 0
-    both = machine.command("jobs", "--remote", remote, "--state-dir", str(machine.folder), **said)
-    assert (both.returncode, "one of --remote and --state-dir" in both.stderr) == (2, True)
-    here = machine.command("jobs", "--state-dir", str(machine.folder), **said)
+    machine.command("jobs", "--remote", remote, variables=others)
+    both = machine.command("jobs", "--remote", remote, "--state-dir", str(machine.folder), variables=said, code=2)
+    assert "one of --remote and --state-dir" in both.stderr
+    here = machine.command("jobs", "--state-dir", str(machine.folder), variables=said, code=1)
     assert "No emulator is running on the state folder" in here.stderr
 
 
 def test_another_certificate_than_the_pinned_one_is_refused(said: dict[str, str], machine: OtherMachine) -> None:
     """Nothing is trusted, and the token is not sent."""
     url = said["SMDEBUG_EMULATOR_REMOTE"].partition("#")[0]
-    other = machine.command("jobs", **{**said, "SMDEBUG_EMULATOR_REMOTE": f"{url}#sha256:{'0' * 64}"})
-    assert other.returncode == 1
+    others = {**said, "SMDEBUG_EMULATOR_REMOTE": f"{url}#sha256:{'0' * 64}"}
+    other = machine.command("jobs", variables=others, code=1)
     assert "is not the emulator whose certificate is pinned" in other.stderr
-    bare = machine.command("jobs", **{**said, "SMDEBUG_EMULATOR_REMOTE": url})
-    assert bare.returncode == 1
+    bare = machine.command("jobs", variables={**said, "SMDEBUG_EMULATOR_REMOTE": url}, code=1)
     assert "is not trusted" in bare.stderr
     assert f"pin it, as in {url}#sha256:" in bare.stderr
     for done in (other, bare):
@@ -134,14 +145,14 @@ def test_another_certificate_than_the_pinned_one_is_refused(said: dict[str, str]
 
 def test_a_missing_token_is_named(said: dict[str, str], machine: OtherMachine) -> None:
     lacking = {name: value for name, value in said.items() if name != "SMDEBUG_EMULATOR_TOKEN"}
-    assert "set SMDEBUG_EMULATOR_TOKEN" in machine.command("jobs", **lacking).stderr
+    assert "set SMDEBUG_EMULATOR_TOKEN" in machine.command("jobs", variables=lacking, code=1).stderr
 
 
 def test_doctor_says_where_the_variable_leads(said: dict[str, str], machine: OtherMachine) -> None:
-    found = json.loads(machine.command("doctor", "--json", **said).stdout)
+    found = json.loads(machine.run(*PROGRAM, "doctor", "--json", **said).stdout)
     assert {each["subject"]: each["state"] for each in found}["remote"] == "ok"
     lost = {**said, "SMDEBUG_EMULATOR_REMOTE": "http://127.0.0.1:1"}
-    found = json.loads(machine.command("doctor", "--json", **lost).stdout)
+    found = json.loads(machine.command("doctor", "--json", variables=lost, code=1).stdout)
     (remote,) = [each for each in found if each["subject"] == "remote"]
     assert (remote["state"], "No emulator answers" in remote["found"]) == ("missing", True)
 
@@ -156,31 +167,25 @@ def test_the_plugin_uses_it_and_leaves_it_running(
     assert guarded.run("status")
 
 
-def test_one_that_speaks_plainly_needs_its_address_alone(
-    tmp_path_factory: pytest.TempPathFactory, machine: OtherMachine
-) -> None:
-    with RunningEmulator(tmp_path_factory.mktemp("plain") / "state", runtime="process") as plain:
-        status = machine.command("status", "--remote", plain.endpoint_url, SMDEBUG_EMULATOR_TOKEN="secret")
-        assert status.returncode == 0, status.stderr
-        said = machine.command("env", "--elsewhere", "--state-dir", str(plain.state_dir))
-        assert said.stdout == f"export SMDEBUG_EMULATOR_REMOTE={plain.endpoint_url}\n"
-        assert "No other machine reaches this emulator" in said.stderr
+def test_one_that_speaks_plainly_needs_its_address_alone(plain: RunningEmulator, machine: OtherMachine) -> None:
+    variables = {"SMDEBUG_EMULATOR_TOKEN": "secret"}
+    status = machine.command("status", "--remote", plain.endpoint_url, variables=variables)
+    assert plain.endpoint_url in status.stdout
+    said = machine.run(*PROGRAM, "env", "--elsewhere", "--state-dir", str(plain.state_dir))
+    assert said.stdout == f"export SMDEBUG_EMULATOR_REMOTE={plain.endpoint_url}\n"
+    assert "No other machine reaches this emulator" in said.stderr
 
 
-def test_a_proxy_of_the_environment_is_not_asked(
-    tmp_path_factory: pytest.TempPathFactory, machine: OtherMachine
-) -> None:
+def test_a_proxy_of_the_environment_is_not_asked(plain: RunningEmulator, machine: OtherMachine) -> None:
     """Neither by the emulator's own clients nor by commands, nor by clients after ``env``."""
     nobody = {f"{name}_proxy": "http://127.0.0.1:1" for name in ("http", "https", "all")}
-    with RunningEmulator(tmp_path_factory.mktemp("proxy") / "state", runtime="process") as plain:
-        url = plain.endpoint_url
-        for arguments in (["stop-handler", "deploy"], ["prune", "--dry-run"], ["jobs"], ["reset", "--all", "--yes"]):
-            done = machine.command(*arguments, "--remote", url, **nobody)
-            assert done.returncode == 0, (arguments, done.stderr)
-        exports = machine.command("env", "--remote", url, **nobody).stdout
-        source = "import boto3; boto3.client('s3').create_bucket(Bucket='past-the-proxy')"
-        made = machine.run("bash", "-c", f'{exports}\n{sys.executable} -c "{source}"', **nobody)
-        assert made.returncode == 0, made.stderr
+    url = plain.endpoint_url
+    for arguments in (["stop-handler", "deploy"], ["prune", "--dry-run"], ["jobs"], ["reset", "--all", "--yes"]):
+        machine.command(*arguments, "--remote", url, variables=nobody)
+    exports = machine.run(*PROGRAM, "env", "--remote", url, **nobody).stdout
+    source = "import boto3; boto3.client('s3').create_bucket(Bucket='past-the-proxy')"
+    made = machine.run("bash", "-c", f'{exports}\n{sys.executable} -c "{source}"', **nobody)
+    assert made.returncode == 0, made.stderr
 
 
 def test_a_token_is_never_sent_in_the_clear(machine: OtherMachine) -> None:
@@ -196,9 +201,8 @@ def test_a_token_is_never_sent_in_the_clear(machine: OtherMachine) -> None:
         thread = threading.Thread(target=listen)
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        done = machine.command(
-            "jobs", "--remote", url, SMDEBUG_EMULATOR_TOKEN="a-secret", HTTP_PROXY="http://127.0.0.1:1"
-        )
+        variables = {"SMDEBUG_EMULATOR_TOKEN": "a-secret", "HTTP_PROXY": "http://127.0.0.1:1"}
+        done = machine.command("jobs", "--remote", url, variables=variables, code=1)
         thread.join()
     assert b"a-secret" not in heard[0]
     assert f"What answers at {url} is not an emulator" in done.stderr
