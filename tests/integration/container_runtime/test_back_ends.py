@@ -76,7 +76,7 @@ def call(distribution: Path, tmp_path: Path, *arguments: str, **environment: str
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # by day the suite runs with a fixture of their own
 def test_the_contract_suite_runs_against_it(distribution: Path, tmp_path: Path) -> None:
     """It passes where the contract is kept, and fails where exit codes are forgotten."""
     chosen = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "container_runtime.contract", "-k"]
@@ -111,28 +111,31 @@ def test_its_name_is_a_choice_of_the_command(distribution: Path, tmp_path: Path)
     assert "'bought' is not a container back end: use one of auto, borrowed, broken, docker, forgetful" in refused
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("borrowed", "borrowed Containers run on borrowed time."),
-        ("process", "process Containers run as local processes, as requested."),
-        ("broken", "(borrowed_time_that_is_not_there:BACK_END) cannot be imported: ModuleNotFoundError"),
-        ("text", "text (borrowed_time:NO_BACK_END) is not a BackEnd."),
-        ("missing", "named 'missing'; there is borrowed, broken, docker, forgetful, mine, process, swarm, text."),
-    ],
-)
-def test_it_is_opened_by_its_name(distribution: Path, tmp_path: Path, name: str, said: str) -> None:
+OPENED = {
+    "borrowed": "borrowed Containers run on borrowed time.",
+    "process": "process Containers run as local processes, as requested.",
+    "broken": "(borrowed_time_that_is_not_there:BACK_END) cannot be imported: ModuleNotFoundError",
+    "text": "text (borrowed_time:NO_BACK_END) is not a BackEnd.",
+    "missing": "named 'missing'; there is borrowed, broken, docker, forgetful, mine, process, swarm, text.",
+}
+
+
+def test_each_is_opened_by_its_name(distribution: Path, tmp_path: Path) -> None:
     """Nobody's entry point takes the name of ours, and what cannot be opened says why."""
     source = f"""
 from pathlib import Path
 from container_runtime.back_ends import RuntimeOptions
 from container_runtime.runtime import ContainerRuntimeError
 from container_runtime.selection import select_runtime
-try:
-    chosen = select_runtime({name!r}, RuntimeOptions(Path({str(tmp_path)!r})))
-    print(chosen.runtime.name, chosen.reason)
-except ContainerRuntimeError as error:
-    print(error)
+for name in {list(OPENED)}:
+    try:
+        chosen = select_runtime(name, RuntimeOptions(Path({str(tmp_path)!r}) / name))
+        print(chosen.runtime.name, chosen.reason)
+    except ContainerRuntimeError as error:
+        print(str(error).replace("\\n", " "))
 """
     done = call(distribution, tmp_path, "-c", source)
-    assert said in done.stdout, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(OPENED), done.stderr
+    for (name, said), line in zip(OPENED.items(), lines, strict=True):
+        assert said in line, name
