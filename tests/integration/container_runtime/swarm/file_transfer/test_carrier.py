@@ -71,7 +71,8 @@ def test_what_is_written_there_comes_while_it_runs_and_at_its_end(setup: Setup) 
 
 
 @pytest.mark.slow
-def test_an_index_never_comes_before_what_it_names(setup: Setup) -> None:
+@pytest.mark.parametrize("steps", [150, pytest.param(1000, marks=pytest.mark.nightly)])
+def test_an_index_never_comes_before_what_it_names(setup: Setup, steps: int) -> None:
     carriers = setup.make()
     carriers.fill(NAME, "node", setup.folders)
     enough = threading.Event()
@@ -90,7 +91,7 @@ def test_an_index_never_comes_before_what_it_names(setup: Setup) -> None:
     # Without the pauses of wait_until: between two looks a mistake would be mended.
     deadline = time.monotonic() + 180
     try:
-        while len(seen) < 1000:
+        while len(seen) < steps:
             assert time.monotonic() < deadline, f"{len(seen)} of {len(written)} steps have come"
             for each in set((setup.here / "tensors" / "index").glob("*/*.json")):
                 seen.add(each.name[:6])
