@@ -40,7 +40,12 @@ sys.exit(3)
 """
 
 
-def test_an_untouched_script_is_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
+# A new interpreter imports PyTorch after smdebug: by day end_to_end/test_pytorch.py has such a script.
+@pytest.mark.parametrize("runner", ["run_torch_script", pytest.param("run_script", marks=pytest.mark.nightly)])
+def test_an_untouched_script_is_captured(
+    runner: str, request: pytest.FixtureRequest, run: WrittenRun, config: WriteConfig
+) -> None:
+    run_script: RunScript = request.getfixturevalue(runner)
     path = config(
         CollectionConfigurations=[{"CollectionName": "weights"}, {"CollectionName": "gradients"}],
         HookParameters={"train.save_interval": "2", "eval.save_interval": "1"},

@@ -39,7 +39,12 @@ def run_forked_script(tmp_path: Path, interpreter: ForkingInterpreter) -> RunScr
     return interpreter.build_script_runner(tmp_path)
 
 
-def test_an_untouched_script_is_captured(run_script: RunScript, run: WrittenRun, config: WriteConfig) -> None:
+# A new interpreter imports XGBoost after smdebug: by day end_to_end/test_xgboost.py has such a script.
+@pytest.mark.parametrize("runner", ["run_forked_script", pytest.param("run_script", marks=pytest.mark.nightly)])
+def test_an_untouched_script_is_captured(
+    runner: str, request: pytest.FixtureRequest, run: WrittenRun, config: WriteConfig
+) -> None:
+    run_script: RunScript = request.getfixturevalue(runner)
     path = config(
         CollectionConfigurations=[
             {"CollectionName": name, "CollectionParameters": {"save_interval": "1"}}
