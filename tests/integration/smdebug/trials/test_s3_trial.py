@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from moto.s3.models import s3_backends
 
 from smdebug.exceptions import MissingCollectionFiles, SMDebugError, TensorUnavailableForStep
 from smdebug.inspection.questions import QUESTIONS
@@ -173,12 +174,16 @@ def test_what_a_hook_adds_to_its_newest_step_is_seen_and_costs_no_request_more(s
 
 
 def test_a_first_look_at_a_long_run_lists_few_of_its_folders(storage: Storage, tmp_path: Path) -> None:
+    run = RunMaker(tmp_path)
+    for step in range(0, 40_000, 1000):
+        run.write_step(step, {"loss": np.float32(step)})
+        run.write_step(step + 1, {"loss": np.float32(step)})
+    run.end()
+    # The server is in this process: hundreds of requests for the same files would take seconds.
+    s3 = s3_backends["123456789012"]["aws"]
+    for file in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
+        s3.put_object("runs", f"job-1/debug-output/{file.relative_to(tmp_path)}", file.read_bytes())
     for place in (RUN, str(tmp_path)):
-        run = RunMaker(place)
-        for step in range(0, 40_000, 1000):
-            run.write_step(step, {"loss": np.float32(step)})
-            run.write_step(step + 1, {"loss": np.float32(step)})
-        run.end()
         storage.requests.clear()
         watched = WatchedRun(place, few=True)
         assert QUESTIONS["describe"](watched, {})["steps"] == {"count": 80, "first": 0, "last": 39_001}
