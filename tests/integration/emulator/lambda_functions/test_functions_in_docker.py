@@ -106,6 +106,7 @@ def test_errors_and_timeout_in_a_container(emulator: Emulator, start_invoker: Ca
     wait_until(lambda: "Task timed out after 1.00 seconds" in emulator.log_text("slow"), "it is logged")
 
 
+@pytest.mark.nightly  # test_invoker.py has layers of functions in processes
 def test_a_function_imports_from_its_layers_in_a_container(
     emulator: Emulator, start_invoker: Callable[[], FunctionInvoker]
 ) -> None:

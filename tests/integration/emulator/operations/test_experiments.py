@@ -177,6 +177,7 @@ def session(service: Service, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_the_sdk_runs_and_analyses_an_experiment(session: Any) -> None:
     from sagemaker.analytics import ExperimentAnalytics

@@ -158,6 +158,7 @@ def test_isolated_hosts_outlast_what_holds_their_network(harness: JobHarness, tm
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not probe_namespaces().network, reason="the kernel grants no namespaces")
 def test_isolated_hosts_of_a_killed_emulator_are_reattached_without_what_held_their_network(tmp_path: Path) -> None:
     script = RANK + MEET + "(ml / 'ready').touch()" + WAIT_FOR_GO + "print('last', rank, flush=True)\n"
@@ -251,6 +252,7 @@ time.sleep(600)
     assert_nothing_left(harness)
 
 
+@pytest.mark.nightly  # one host is in test_training.py, and a stop of every host above
 def test_time_that_is_up_ends_every_host(harness: JobHarness) -> None:
     done = harness.run(request_two(harness, "time.sleep(600)", StoppingCondition={"MaxRuntimeInSeconds": 1}))
     assert (done["TrainingJobStatus"], done["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
@@ -338,7 +340,9 @@ def is_training(hosts: int) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("end", "status"), [("", "Completed"), ("sys.exit(4 * rank)", "Failed")])
+@pytest.mark.parametrize(
+    ("end", "status"), [pytest.param("", "Completed", marks=pytest.mark.nightly), ("sys.exit(4 * rank)", "Failed")]
+)
 def test_killed_emulator_reattaches_every_host(tmp_path: Path, end: str, status: str) -> None:
     script = RANK + "(ml / 'ready').touch()" + WAIT_FOR_GO + "print('last', rank, flush=True)\n" + end
     bucket = run_and_kill(tmp_path, script, condition=is_training(2), members=TWO)
@@ -355,6 +359,7 @@ def test_killed_emulator_reattaches_every_host(tmp_path: Path, end: str, status:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_restored_checkpoint_is_not_sent_back_after_a_restart(tmp_path: Path) -> None:
     """The second host still has the old one; only the first has saved it anew."""
     script = RANK + "checkpoint = ml / 'checkpoints' / 'last'\nprint(checkpoint.read_text(), flush=True)\n"

@@ -17,7 +17,9 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("end", "status"), [("", "Completed"), ("sys.exit(4)", "Failed")])
+@pytest.mark.parametrize(
+    ("end", "status"), [pytest.param("", "Completed", marks=pytest.mark.nightly), ("sys.exit(4)", "Failed")]
+)
 def test_running_job_ends_as_its_container_exits(tmp_path: Path, end: str, status: str) -> None:
     script = "print('first', flush=True)\n(ml / 'output/tensors/early').touch()" + WAIT_FOR_GO + "print('last')\n" + end
     bucket = run_and_kill(tmp_path, script, rules=[("Passes", "pass"), ("Waits", "wait")])
@@ -134,6 +136,7 @@ def test_job_that_lost_its_container_too_often_fails_and_says_so(tmp_path: Path)
         assert list((harness.settings.state_dir / "jobs").iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_job_killed_while_it_was_prepared_begins_again(tmp_path: Path) -> None:
     bucket = run_and_kill(tmp_path, WAIT_FOR_GO, condition="True", rules=[("R", "pass")])
     with recover(tmp_path, bucket) as harness:
@@ -192,6 +195,7 @@ def test_job_killed_between_interruption_and_cleanup_begins_again(tmp_path: Path
         assert stages.count("Training") == 2
 
 
+@pytest.mark.nightly
 def test_job_that_was_stopping_without_a_container_is_stopped(tmp_path: Path) -> None:
     condition = (
         "harness.describe()['SecondaryStatus'] in ('Training', 'Stopping') and "

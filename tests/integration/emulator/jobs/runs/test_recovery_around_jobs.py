@@ -51,7 +51,9 @@ def test_job_whose_folder_is_gone_begins_again_though_its_container_runs(tmp_pat
         assert "out/job/output/model.tar.gz" in harness.stored()
 
 
-@pytest.mark.parametrize(("losses", "status"), [(0, "NoIssuesFound"), (10, "Error")])
+@pytest.mark.parametrize(
+    ("losses", "status"), [(0, "NoIssuesFound"), pytest.param(10, "Error", marks=pytest.mark.nightly)]
+)
 def test_rule_whose_container_is_gone_judges_again(tmp_path: Path, losses: int, status: str) -> None:
     condition = "harness.describe()['SecondaryStatus'] == 'Training' and len(harness.runtime.find({})) == 2"
     condition += " and any(each.start_ms for each in harness.store.list_running_jobs(RuleEvaluation))"
@@ -115,7 +117,7 @@ def test_container_of_an_ended_job_is_removed(tmp_path: Path) -> None:
         assert harness.runtime.find({}) == []
 
 
-@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("lost", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_rule_that_had_ended_leaves_its_output_and_no_folder(tmp_path: Path, *, lost: bool) -> None:
     """It was killed between the verdict and the upload of what the rule wrote; or its container went as well."""
     before = (
@@ -142,7 +144,7 @@ def test_rule_that_had_ended_leaves_its_output_and_no_folder(tmp_path: Path, *, 
         assert [each[0]["RuleEvaluationStatus"] for each in told if each].count("NoIssuesFound") >= 1
 
 
-@pytest.mark.parametrize("status", ["Completed", "Failed"])
+@pytest.mark.parametrize("status", [pytest.param("Completed", marks=pytest.mark.nightly), "Failed"])
 def test_folder_of_a_job_that_had_ended_goes(tmp_path: Path, status: str) -> None:
     """It was killed between the job's end and the folder's."""
     before = (
@@ -160,6 +162,7 @@ def test_folder_of_a_job_that_had_ended_goes(tmp_path: Path, status: str) -> Non
         assert ("tensors/job/debug-output/late" in harness.stored()) == (status == "Failed")
 
 
+@pytest.mark.nightly  # it is removed where that of a training job is
 def test_folder_of_a_processing_job_that_had_ended_goes(tmp_path: Path) -> None:
     before = (
         "from emulator.jobs.runs import job_run; "
@@ -206,7 +209,7 @@ def test_other_emulators_containers_are_left_alone(harness: JobHarness) -> None:
     harness.runtime.remove(container_id)
 
 
-@pytest.mark.parametrize(("gone", "losses"), [(False, 0), (True, 0), (True, 10)])
+@pytest.mark.parametrize(("gone", "losses"), [(False, 0), pytest.param(True, 0, marks=pytest.mark.nightly), (True, 10)])
 def test_processing_job_is_reattached_or_restarted(tmp_path: Path, *, gone: bool, losses: int) -> None:
     script = WAIT_FOR_GO + "(ml / 'processing/live/late').touch()"
     before = (

@@ -89,7 +89,7 @@ def test_a_list_is_sorted_by_name_unless_asked_otherwise(harness: JobHarness) ->
     ("kind", "values", "overall"),
     [
         ("IdenticalDataAndAlgorithm", ["3", "4"], "parent"),
-        ("IdenticalDataAndAlgorithm", ["1", "4"], "child"),
+        pytest.param("IdenticalDataAndAlgorithm", ["1", "4"], "child", marks=pytest.mark.nightly),
         ("TransferLearning", ["3", "4"], "child"),
     ],
 )
