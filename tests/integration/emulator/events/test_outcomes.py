@@ -78,7 +78,7 @@ def test_an_outcome_that_cannot_be_recorded_holds_up_no_delivery(
     assert receive(emulator) == [build_event()]
 
 
-@pytest.mark.parametrize("kind", ["queue", "topic"])
+@pytest.mark.parametrize("kind", ["queue", pytest.param("topic", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("retries", "arrives"), [(1, False), (2, True)])
 def test_a_delivery_has_as_many_retries_as_its_target_says(
     emulator: Emulator, fault: Fault, kind: str, retries: int, arrives: bool

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import boto3
 import pytest
 
 from emulator.gateway.addresses import LOOPBACK
@@ -27,6 +26,7 @@ from emulator.moto_services.eventbridge.rules import Target, deliver_to_queue
 from emulator.moto_services.functions.backend import get_function
 from emulator.moto_services.store import MotoStore
 from emulator.moto_services.wsgi import MotoApplication
+from tests.boto3_client import make_client
 from tests.waiting import wait_until
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -40,14 +40,7 @@ class Clients:
         self._port = port
 
     def __getattr__(self, name: str) -> Any:
-        client: Any = boto3.client
-        return client(
-            name.strip("_").replace("_", "-"),
-            endpoint_url=f"http://127.0.0.1:{self._port}",
-            region_name=REGION,
-            aws_access_key_id="key",
-            aws_secret_access_key="secret",
-        )
+        return make_client(f"http://127.0.0.1:{self._port}", name.strip("_").replace("_", "-"), REGION)
 
 
 @contextmanager

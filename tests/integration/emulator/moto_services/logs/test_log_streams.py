@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -17,10 +16,11 @@ GROUP = "/aws/sagemaker/TrainingJobs"
 STREAMS = ("job-1/algo-1", "job-1/algo-2", "job-10/algo-1", "other/algo-1")
 
 
-@pytest.fixture
-def logs(tmp_path: Path) -> Iterator[Any]:
-    """A client of a log group with three lines in each of the streams."""
-    with mock_aws(), closing(LogEvents(tmp_path / "events.sqlite")) as events, events.kept():
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A client of a log group with three lines in each of the streams, which no test changes."""
+    path = tmp_path_factory.mktemp("logs") / "events.sqlite"
+    with mock_aws(), closing(LogEvents(path)) as events, events.kept():
         client: Any = boto3.client("logs", "us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
         client.create_log_group(logGroupName=GROUP)
         now_ms = time.time_ns() // 1_000_000
@@ -41,7 +41,7 @@ def lines_of(*streams: str) -> list[str]:
     return [f"{stream} {number}" for number in range(3) for stream in streams]
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 10_000])
+@pytest.mark.parametrize("limit", [1, 2, pytest.param(3, marks=pytest.mark.nightly), 10_000])
 def test_a_prefix_selects_streams_on_every_page(logs: Any, limit: int) -> None:
     config = {"PaginationConfig": {"PageSize": limit}}
     assert read(logs, logStreamNamePrefix="job-1/", **config) == lines_of(*STREAMS[:2])

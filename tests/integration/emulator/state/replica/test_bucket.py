@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -14,15 +15,16 @@ from tests.integration.emulator.state.replica.test_replica import kept
 from tests.other_s3 import BUCKET, VARIABLES, OtherS3, run_other_s3
 
 
-@pytest.fixture
-def no_s3() -> Iterator[str]:
-    """Something else that speaks HTTP."""
+@contextmanager
+def serving(status: int, body: bytes) -> Iterator[str]:
+    """A server that has one answer."""
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(b"<html>no S3</html")
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -33,6 +35,13 @@ def no_s3() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def no_s3() -> Iterator[str]:
+    """Something else that speaks HTTP."""
+    with serving(200, b"<html>no S3</html") as endpoint_url:
+        yield endpoint_url
 
 
 def test_objects_are_written_once_or_where_they_are_what_was_read(bucket: Bucket) -> None:
@@ -92,6 +101,16 @@ def test_what_is_not_an_s3_is_reported(bucket: Bucket, no_s3: str) -> None:
         Bucket(no_s3, BUCKET).probe()
 
 
+def test_a_refusal_of_credentials_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    answer = b"<Error><Code>InvalidAccessKeyId</Code><Message>unknown</Message></Error>"
+    refused = r"the credentials that boto3 finds are refused \(InvalidAccessKeyId: unknown\)"
+    with serving(403, answer) as endpoint_url, pytest.raises(BucketError, match=refused):
+        Bucket(endpoint_url, BUCKET).probe()
+
+
+@pytest.mark.nightly
 def test_credentials_that_are_refused_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INITIAL_NO_AUTH_ACTION_COUNT", "1")  # moto's own: all but the first request is judged
     for name, value in VARIABLES.items():
