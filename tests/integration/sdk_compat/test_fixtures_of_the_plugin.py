@@ -124,8 +124,8 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def run(project: pytest.Pytester) -> pytest.RunResult:
-    options = ["-W", "error", "-p", "no:randomly", "-p", "no:xdist", "--sagemaker-runtime", "process"]
-    return project.runpytest_subprocess(*options, timeout=200)
+    options = ["-p", "no:randomly", "-p", "no:xdist", "--sagemaker-runtime", "process", "--sagemaker-no-warm"]
+    return project.runpytest_subprocess("-W", "error", *options, timeout=200)
 
 
 def test_fixtures_and_tests_reach_it_exactly_where_they_ask_for_it(project: pytest.Pytester) -> None:

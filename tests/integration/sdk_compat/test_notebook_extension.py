@@ -2,14 +2,16 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from sdk_compat import notebook_extension
 from sdk_compat.sagemaker_emulator import SageMakerEmulator
-from tests.boto3_client import make_client
 
 CREATE = """
 import boto3
@@ -52,18 +54,23 @@ def test_an_emulator_is_started_for_the_kernel(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_the_one_that_runs_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_one_that_runs_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process in place of a kernel's."""
+    magics: list[str] = []
+    shell = SimpleNamespace(register_magic_function=lambda _function, _kind, name: magics.append(name))
     emulator = SageMakerEmulator("process", state_dir=tmp_path / "state", warm=None)
     try:
         monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))
-        asked = "print(__import__('boto3').client('sts').get_caller_identity()['Arn'])"
-        left = "%unload_ext smdebug_emulator\nimport os; print(os.environ.get('AWS_ENDPOINT_URL'))"
-        loaded, _, arn, unloaded = run_cells(tmp_path, (CELLS[0], CREATE, asked, left))
-        assert emulator.endpoint_url in read_text(loaded)
-        assert "was running already" in read_text(loaded)
-        assert ":assumed-role/smdebug-emulator/" in read_text(arn)
-        assert read_text(unloaded).strip() == str(os.environ.get("AWS_ENDPOINT_URL"))
-        jobs = make_client(emulator.endpoint_url, "sagemaker").list_training_jobs()["TrainingJobSummaries"]
-        assert [job["TrainingJobName"] for job in jobs] == ["of-a-notebook"]
+        before = dict(os.environ)
+        notebook_extension.load_ipython_extension(shell)
+        assert f"{emulator.endpoint_url}, which was running already" in capsys.readouterr().out
+        assert magics == ["training_job"]
+        assert ":assumed-role/smdebug-emulator/" in boto3.client("sts").get_caller_identity()["Arn"]
+        notebook_extension.unload_ipython_extension(shell)
+        assert dict(os.environ) == before
+        assert emulator.is_running
     finally:
+        notebook_extension.unload_ipython_extension(shell)
         emulator.stop()

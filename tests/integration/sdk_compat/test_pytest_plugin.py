@@ -24,14 +24,20 @@ import pytest
 
 from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
 
+# It writes what a training would.
 SCRIPT = """
-import torch
-network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
-optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+import numpy as np
+
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.writing.file_writer import FileWriter
+
+collections = CollectionManager()
+collections.get("gradients").tensor_names.add("gradient/Linear_weight")
+collections.set_num_workers(1)
+collections.export("/opt/ml/output/tensors", "worker_0_collections.json")
 for step in range(4):
-    optimizer.zero_grad()
-    loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
-    optimizer.step()
+    with FileWriter("/opt/ml/output/tensors", "worker_0", step) as writer:
+        writer.write_tensor(np.full((1, 3), 1e-8, "float32"), "gradient/Linear_weight")
 print("the last words of the script")
 """
 
@@ -131,8 +137,9 @@ def project(pytester: pytest.Pytester, seen: Path, monkeypatch: pytest.MonkeyPat
 def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
     (project.path / "tests" / "test_jobs.py").write_text(JOBS)
     (project.path / "tests" / "test_others.py").write_text(OTHERS)
-    options = ["-n", "2", "--dist", "loadfile", "--sagemaker-runtime", "process", "--sagemaker-keep"]
-    result = project.runpytest_subprocess("-W", "error", *options, "--sagemaker-report", "out/report.html", timeout=500)
+    options = ["--sagemaker-runtime", "process", "--sagemaker-no-warm", "--sagemaker-keep"]
+    options += ["-n", "2", "--dist", "loadfile", "--sagemaker-report", "out/report.html"]
+    result = project.runpytest_subprocess("-W", "error", *options, timeout=500)
     result.assert_outcomes(passed=5, failed=3)
     result.stdout.no_fnmatch_line("*During handling of the above exception*")
     assert len({path.read_text() for path in seen.iterdir()}) == 2, "each worker has an emulator of its own"

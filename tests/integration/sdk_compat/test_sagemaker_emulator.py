@@ -21,14 +21,20 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
+# It writes what a training would: test_pytest_plugin.py asks of a training's job.
 SCRIPT = """
-import torch
-network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
-optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+import numpy as np
+
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.writing.file_writer import FileWriter
+
+collections = CollectionManager()
+collections.get("gradients").tensor_names.add("gradient/Linear_weight")
+collections.set_num_workers(1)
+collections.export("/opt/ml/output/tensors", "worker_0_collections.json")
 for step in range(4):
-    optimizer.zero_grad()
-    loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
-    optimizer.step()
+    with FileWriter("/opt/ml/output/tensors", "worker_0", step) as writer:
+        writer.write_tensor(np.full((1, 3), 1e-8, "float32"), "gradient/Linear_weight")
 """
 JOB = "of-a-with-statement"
 
@@ -92,6 +98,7 @@ def test_the_environment_is_as_it_was_afterwards(emulator: SageMakerEmulator, mo
     assert boto3.DEFAULT_SESSION is None
 
 
+@pytest.mark.nightly  # by day test_clients.py has the session of version 2, and clients/test_sagemaker_v3.py that of 3
 def test_a_session_is_of_the_sdk_that_is_installed(
     emulator: SageMakerEmulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,8 +109,18 @@ def test_a_session_is_of_the_sdk_that_is_installed(
 
 
 def test_it_ends_with_its_statement_and_leaves_no_folder() -> None:
-    with pytest.raises(RuntimeError, match="of the block"), SageMakerEmulator(runtime="process", warm=None) as started:
-        raise RuntimeError("of the block")
+    """Buckets that it makes are in the region of its clients."""
+    started = SageMakerEmulator(runtime="process", warm=None, region="eu-west-1")
+
+    def use_it() -> None:
+        with started:
+            started.make_bucket("of-the-region")
+            started.reset()
+            place = started.client("s3").get_bucket_location(Bucket="of-the-region")
+            raise RuntimeError(f"of the block, in {place['LocationConstraint']}")
+
+    with pytest.raises(RuntimeError, match="of the block, in eu-west-1"):
+        use_it()
     started.stop()
     assert not started.is_running
     assert not started.state_dir.parent.exists()
@@ -117,14 +134,6 @@ def test_a_folder_that_is_kept_is_all_that_is_left(tmp_path: Path, monkeypatch: 
         assert count_buckets() == 0
     assert not started.is_running
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "kept.log"]
-
-
-def test_buckets_are_made_in_the_region_of_its_clients() -> None:
-    with SageMakerEmulator(runtime="process", warm=None, region="eu-west-1") as started:
-        started.make_bucket("of-the-region")
-        started.reset()
-        s3 = started.client("s3")
-        assert s3.get_bucket_location(Bucket="of-the-region")["LocationConstraint"] == "eu-west-1"
 
 
 def test_a_command_s_emulator_takes_its_clients_files_with_it(tmp_path: Path) -> None:
@@ -228,6 +237,8 @@ class Plain:
 
 @mock_sagemaker(runtime="process", warm=None)
 class Case(unittest.TestCase):
+    __test__ = False  # pytest would run it a second time
+
     def setUp(self) -> None:
         boto3.client("s3").create_bucket(Bucket="of-set-up")
 
