@@ -231,7 +231,6 @@ def test_two_replicas_train_together(make_hook: MakeHook, run: WrittenRun) -> No
 
 
 # The first step is run by Keras' own function, the second one by the hook's.
-@pytest.mark.nightly  # test_tape.py has such a tape in fit, and the test above replicas
 def test_a_tape_of_a_replica_is_part_of_the_step_of_fit(make_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["gradients"], save_config=smd.SaveConfig(save_interval=1, start_step=1))
 

@@ -121,7 +121,6 @@ def test_a_traced_training_is_the_same(profile: Profile, make_hook: MakeHook, qu
     assert profile.count_events()["Step:ModeKeys.TRAIN"] == 10
 
 
-@pytest.mark.nightly  # the test above counts single waits, and test_keras_hook.py has several batches
 def test_several_batches_of_one_execution_are_waited_for_one_by_one(profile: Profile, make_hook: MakeHook) -> None:
     profile.configure({"DataloaderProfilingConfig": "{'StartStep': 0, 'NumSteps': 9}"})
     hook = make_hook(save_config=None, include_collections=[])
