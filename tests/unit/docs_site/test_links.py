@@ -1,4 +1,4 @@
-"""Tests of the links between the pages of the docs: where each leads, in the files themselves."""
+"""Tests of the links of docs pages to files and headings."""
 
 import re
 from functools import cache
