@@ -38,8 +38,13 @@ os.environ["SMDEBUG_EMULATOR_NO_WARM"] = "1"
 FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "tests/contract/", "tests/soak/")
 # Each of its files would have one more worker import the framework: it is one worker's, right after whole jobs.
 FOLDER_WITH_A_FRAMEWORK = "tests/unit/smdebug/tensorflow/"
-# The files of each of these share what a worker starts: an emulator and a browser, an emulator and a moto_server.
-FOLDERS_THAT_SHARE = ("tests/end_to_end/console/", "tests/contract/like_moto_server/")
+# The files of each of these share what a worker starts: an emulator and a browser, an emulator and a moto_server, an
+# interpreter with PyTorch that runs scripts in forks.
+FOLDERS_THAT_SHARE = (
+    "tests/end_to_end/console/",
+    "tests/contract/like_moto_server/",
+    "tests/integration/smdebug/pytorch/",
+)
 # All that takes nodes of a Swarm, in every folder.
 SWARM = "tests/end_to_end/ swarm"
 TURNS = (*FOLDERS_WITH_JOBS, FOLDER_WITH_A_FRAMEWORK)
