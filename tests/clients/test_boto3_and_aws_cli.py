@@ -164,6 +164,16 @@ def test_regions_have_lists_and_arns_of_their_own(served: RunningEmulator, regio
     assert group["arn"].startswith(f"arn:{partition}:logs:{region}:123456789012:log-group:/aws/sagemaker/TrainingJobs")
 
 
+@pytest.mark.any_back_end
+def test_metrics_of_a_run_are_those_of_its_trial_component(served: RunningEmulator) -> None:
+    sagemaker, metrics = served.client("sagemaker"), served.client("sagemaker-metrics")
+    sagemaker.create_trial_component(TrialComponentName="measured")
+    values = [{"MetricName": "f1", "Timestamp": 1_700_000_000 + at, "Step": at, "Value": at / 4} for at in (2, 3)]
+    assert metrics.batch_put_metrics(TrialComponentName="measured", MetricData=values)["Errors"] == []
+    (found,) = sagemaker.describe_trial_component(TrialComponentName="measured")["Metrics"]
+    assert (found["MetricName"], found["Last"], found["Count"]) == ("f1", 0.75, 2)
+
+
 # The program `aws`, with one command after the other in one process: each would import the CLI anew.
 CLI = """
 import contextlib, io, json, sys
