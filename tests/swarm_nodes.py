@@ -90,7 +90,7 @@ class Node:
         """
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(str(self.socket))
-        return docker.APIClient(f"unix://{self.socket}", timeout=60)
+        return docker.APIClient(f"unix://{self.socket}", timeout=400)
 
 
 class EngineNodes:

@@ -33,7 +33,7 @@ def find_cli(major: int) -> Path | None:
     for program in found:
         if os.access(program, os.X_OK):
             asked = [str(program), "--version"]
-            done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(asked, capture_output=True, text=True, timeout=400, check=False)
             if done.stdout.startswith(f"aws-cli/{major}."):
                 return program
     return None

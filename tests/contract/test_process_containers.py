@@ -154,7 +154,7 @@ ProcessBuilder.build = lambda *_: os._exit(9)
 LocalProcesses(pathlib.Path({str(folder)!r})).start(ContainerSpec("killed", {IMAGE!r}, ("true",)))
 """
     environment = {**os.environ, "TMPDIR": str(temporary)}
-    assert subprocess.run([sys.executable, "-c", source], env=environment, timeout=60, check=False).returncode == 9
+    assert subprocess.run([sys.executable, "-c", source], env=environment, timeout=400, check=False).returncode == 9
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     (starting,) = folder.iterdir()
     (temporary / starting.name.replace(".starting-", "smdebug-emulator-") / "home").mkdir()

@@ -19,7 +19,7 @@ def staged(emulator: RunningEmulator) -> RunningEmulator:
     """The emulator with the digits in S3 and the stop handler deployed."""
     stage_inputs(emulator.client("s3"))
     deploy = [sys.executable, "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", emulator.endpoint_url]
-    subprocess.run(deploy, check=True, timeout=60, env={**os.environ})
+    subprocess.run(deploy, check=True, timeout=400, env={**os.environ})
     return emulator
 
 

@@ -276,7 +276,7 @@ def test_the_real_tensorboard_shows_a_job_and_what_comes_later(state: Path) -> N
             Thread(target=process.stderr.read, daemon=True).start()  # a pipe that is full would stop it
 
             def read_runs() -> dict[str, Any]:
-                with urlopen(f"{said[1]}/data/plugin/scalars/tags", timeout=60) as answer:
+                with urlopen(f"{said[1]}/data/plugin/scalars/tags", timeout=400) as answer:
                     runs: dict[str, Any] = json.load(answer)
                 return runs
 

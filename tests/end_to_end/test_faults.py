@@ -35,7 +35,7 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulat
 
 
 def ask(emulator: RunningEmulator, method: str, asked: Any = None) -> Any:
-    return requests.request(method, f"{emulator.endpoint_url}/_emulator/faults", json=asked, timeout=60)
+    return requests.request(method, f"{emulator.endpoint_url}/_emulator/faults", json=asked, timeout=400)
 
 
 def set_faults(emulator: RunningEmulator, **asked: dict[str, Any]) -> None:

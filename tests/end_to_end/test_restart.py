@@ -119,7 +119,7 @@ def test_port_taken_is_one_line_that_says_what_to_do(emulator: RunningEmulator, 
         [*command, "--port", str(emulator.port), "--state-dir", str(tmp_path / "other")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=400,
         check=False,
     )
     assert second.returncode == 1
@@ -132,7 +132,7 @@ def test_port_taken_is_one_line_that_says_what_to_do(emulator: RunningEmulator, 
 def test_second_emulator_on_one_state_folder_is_refused(emulator: RunningEmulator) -> None:
     command = [sys.executable, "-m", "emulator", "start", "--runtime", "process", "--port", "0"]
     second = subprocess.run(
-        [*command, "--state-dir", str(emulator.state_dir)], capture_output=True, text=True, timeout=60, check=False
+        [*command, "--state-dir", str(emulator.state_dir)], capture_output=True, text=True, timeout=400, check=False
     )
     assert second.returncode == 1
     assert len(second.stderr.strip().splitlines()) == 1
@@ -146,7 +146,7 @@ def test_state_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None
         [*command, "--state-dir", str(tmp_path / "file" / "state")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=400,
         check=False,
     )
     assert refused.returncode == 1

@@ -52,7 +52,7 @@ def sign(
 
 
 def send(url: str, fields: dict[str, str], content: bytes = b"content", **how: Any) -> tuple[int, str]:
-    answer = requests.post(url, data=fields, files={"file": ("a.bin", content)}, timeout=60, **how)
+    answer = requests.post(url, data=fields, files={"file": ("a.bin", content)}, timeout=400, **how)
     return answer.status_code, answer.text
 
 
@@ -88,7 +88,7 @@ def test_an_address_for_s3_asks_no_other_service(guarded: Guarded) -> None:
     url = f"{guarded.endpoint_url}/iam_us-east-1/?Action=CreateUser&UserName=intruder&Version=2010-05-08"
     request = AWSRequest("GET", url)
     S3SigV4QueryAuth(Credentials(KEY, SECRET), "s3", "us-east-1").add_auth(request)
-    answer = requests.get(request.prepare().url, timeout=60)
+    answer = requests.get(request.prepare().url, timeout=400)
     assert (answer.status_code, "NoSuchBucket" in answer.text) == (404, True), answer.text
     client = guarded.client("s3")
     client.put_object(Bucket=BUCKET, Key="signed", Body=b"content")
@@ -96,9 +96,9 @@ def test_an_address_for_s3_asks_no_other_service(guarded: Guarded) -> None:
         asked = {"Bucket": BUCKET} | ({"Key": key} if key else {})
         signed = client.generate_presigned_url(method, asked)
         verb = requests.head if method == "head_object" else requests.get
-        assert verb(signed, timeout=60).status_code == 200, method
+        assert verb(signed, timeout=400).status_code == 200, method
     put = client.generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "put"})
-    assert requests.put(put, data=b"more", timeout=60).status_code == 200
+    assert requests.put(put, data=b"more", timeout=400).status_code == 200
     assert client.get_object(Bucket=BUCKET, Key="put")["Body"].read() == b"more"
     for name in ("signed", "put"):
         client.delete_object(Bucket=BUCKET, Key=name)
@@ -154,7 +154,7 @@ def test_nothing_beside_the_form_is_read(guarded: Guarded) -> None:
         (list(fields.items()), [("file", ("a.bin", b"1")), ("other", ("b.bin", b"2"))]),
         ([*fields.items(), ("file", "text")], [("file", ("a.bin", b"1"))]),
     ):
-        answer = requests.post(url, data=data, files=files, timeout=60)
+        answer = requests.post(url, data=data, files=files, timeout=400)
         assert (answer.status_code, "InvalidArgument" in answer.text) == (400, True), answer.text
     assert list_keys(guarded) == []
 

@@ -39,7 +39,7 @@ def test_everything_is_exported_forgotten_and_imported(
         sagemaker.create_training_job(**build_script_request(emulator, name, script))
     assert "2 jobs" in ask(tmp_path / "state", "state", "export", str(tmp_path / "refused.tar"), code=1).stderr
 
-    assert requests.get(f"{emulator.endpoint_url}/_emulator/state", timeout=60).status_code == 409
+    assert requests.get(f"{emulator.endpoint_url}/_emulator/state", timeout=400).status_code == 409
     assert ask(tmp_path / "state", "reset", "--job-name-prefix", "a-").stdout == "Deleted 1 job.\n"
     assert list_jobs() == ["b-runs"]
     assert sagemaker.describe_training_job(TrainingJobName="b-runs")["TrainingJobStatus"] == "InProgress"
@@ -60,7 +60,7 @@ def test_everything_is_exported_forgotten_and_imported(
     assert list_left("--keep", "0") == list_left("--older-than", "0s") == {("log", "a-runs"), ("folder", "failed")}
     for wrong in (("--older-than", "7"), ("--keep", "much")):
         assert f"'{wrong[1]}' is not a" in ask(tmp_path / "state", "prune", *wrong, code=2).stderr
-    refused_bound = requests.post(f"{emulator.endpoint_url}/_emulator/prune?olderThanSeconds=nan", timeout=60)
+    refused_bound = requests.post(f"{emulator.endpoint_url}/_emulator/prune?olderThanSeconds=nan", timeout=400)
     assert (refused_bound.status_code, "olderThanSeconds" in refused_bound.json()["error"]) == (400, True)
     unasked = ask(tmp_path / "state", "prune", code=1)
     assert re.search(r"would remove 2 items of ended jobs, 1\d\d kB: confirm with --yes", unasked.stderr)
@@ -97,7 +97,7 @@ def test_everything_is_exported_forgotten_and_imported(
     assert [each["Key"] for each in s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])] == objects
     assert sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"] == "waiting"
     page = {"Origin": "http://elsewhere.example", "Sec-Fetch-Site": "cross-site"}
-    assert requests.post(f"{emulator.endpoint_url}/_emulator/reset", headers=page, timeout=60).status_code == 403
+    assert requests.post(f"{emulator.endpoint_url}/_emulator/reset", headers=page, timeout=400).status_code == 403
     assert emulator.stop() == 0
 
 

@@ -61,7 +61,7 @@ def swarm_emulator(
         running = start_emulator("swarm", state_dir=Path(shared) / "state")
         stage_inputs(running.client("s3"))
         deploy = [sys.executable, "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", running.endpoint_url]
-        subprocess.run(deploy, check=True, timeout=60)
+        subprocess.run(deploy, check=True, timeout=400)
         yield running
         assert running.stop() == 0
 

@@ -49,7 +49,7 @@ class Upstream:
     def close(self) -> None:
         if self._process is not None:
             # It ends with its input.
-            self._process.communicate(timeout=60)
+            self._process.communicate(timeout=400)
 
 
 @pytest.fixture(scope="session")

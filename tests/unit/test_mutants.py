@@ -103,7 +103,7 @@ def test_processes_of_the_folder_of_a_run_end_with_it(tmp_path: Path) -> None:
     other = subprocess.Popen(sleep)
     try:
         end_left_over(str(tmp_path))
-        assert [each.wait(timeout=60) for each in left] == [-signal.SIGKILL] * 2
+        assert [each.wait(timeout=400) for each in left] == [-signal.SIGKILL] * 2
         assert other.poll() is None
     finally:
         for each in (*left, other):

@@ -30,7 +30,7 @@ class StopCalls:
             self.names.append(name)
             self._changed.notify_all()
 
-    def wait(self, count: int, timeout: float = 60.0) -> list[str]:
+    def wait(self, count: int, timeout: float = 400.0) -> list[str]:
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.names) >= count, timeout), "no StopTrainingJob came"
             return list(self.names)

@@ -110,14 +110,14 @@ def test_a_command_runs_as_an_account(
     script = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
     run = [sys.executable, "-m", "emulator", "run", *state_dir, *role, "--", sys.executable, "-c", script]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "AWS_DEFAULT_REGION": "us-east-1"}
-    said = subprocess.run(run, capture_output=True, text=True, check=True, timeout=60, env=environment).stdout
+    said = subprocess.run(run, capture_output=True, text=True, check=True, timeout=400, env=environment).stdout
     assert said == f"arn:aws:sts::{OTHER}:assumed-role/{signs_as}/SageMaker\n"
 
 
 def test_a_shell_signs_as_an_account(emulator: EmulatorProcess, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "emulator", "env", "--state-dir", str(emulator.state_dir), "--account"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    done = subprocess.run([*command, OTHER], capture_output=True, text=True, check=True, timeout=60, env=environment)
+    done = subprocess.run([*command, OTHER], capture_output=True, text=True, check=True, timeout=400, env=environment)
     assert f"export AWS_ACCESS_KEY_ID={OTHER}\n" in done.stdout
     none = run_command("env", "--state-dir", str(emulator.state_dir), "--account", "12", code=2)
     assert "Invalid value for '--account': '12' has to be 12 digits." in none.stderr

@@ -98,7 +98,7 @@ class ForkingInterpreter:
     def close(self) -> None:
         """End the interpreter, as it does when its input ends."""
         if self._process is not None:
-            self._process.communicate(timeout=60)
+            self._process.communicate(timeout=400)
             self._process = None
 
 

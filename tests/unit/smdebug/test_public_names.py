@@ -247,7 +247,7 @@ def test_importing_every_name_starts_nothing_and_loads_no_framework() -> None:
         "loaded = {'torch', 'boto3', 'tensorflow', 'pandas', 'requests'} & set(sys.modules)\n"
         "assert not loaded, loaded\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=400)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -145,7 +145,7 @@ def test_a_folder_of_another_user_is_one_line(detach: list[str], mode: int, tmp_
         [*AS_NOBODY, *COMMAND, "start", "--port", "0", "--state-dir", str(state), *detach],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=400,
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")

@@ -52,7 +52,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=400)
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
@@ -61,7 +61,7 @@ def first_line(process: subprocess.Popen[str]) -> str:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=400)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_start_says_one_line_and_stops_cleanly(start: Start, tmp_path: Path, num
     assert "Containers run as local processes, as requested." in line
     assert f"State: {tmp_path / 'state'}" in line
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=400)
     assert (process.returncode, out, err) == (0, "", "")
 
 
@@ -144,7 +144,7 @@ def test_what_differs_from_usual_is_reported(start: Start, tmp_path: Path, monke
     process = start("--port", "0", runtime=())
     assert "No Docker engine answers: containers run as local processes." in first_line(process)
     process.terminate()
-    err = process.communicate(timeout=60)[1]
+    err = process.communicate(timeout=400)[1]
     assert process.returncode == 0
     assert err.startswith("Upstream smdebug 1.0.34 is installed in this environment too")
     assert err.count("\n") == 1
@@ -153,7 +153,7 @@ def test_what_differs_from_usual_is_reported(start: Start, tmp_path: Path, monke
 def test_a_second_emulator_on_the_folder_is_one_line(start: Start, shared: EmulatorProcess) -> None:
     address = shared.endpoint_url
     second = start("--port", "0", state_dir=shared.state_dir)
-    out, err = second.communicate(timeout=60)
+    out, err = second.communicate(timeout=400)
     assert (second.returncode, out) == (1, "")
     assert err.startswith("Another emulator is using the state folder")
     assert f"; it answers at {address}: use that one, stop it" in err
@@ -163,7 +163,7 @@ def test_a_second_emulator_on_the_folder_is_one_line(start: Start, shared: Emula
 def test_a_folder_that_cannot_be_written_is_one_line(start: Start, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     process = start("--port", "0", state_dir=tmp_path / "file" / "state")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=400)
     assert (process.returncode, out) == (1, "")
     assert "cannot be written" in err
     assert err.count("\n") == 1
@@ -175,7 +175,7 @@ def test_docker_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=400,
         env={**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/nothing.sock"},
     )
     assert (started.returncode, started.stdout) == (1, "")
@@ -214,7 +214,7 @@ def test_files_of_the_current_folder_take_no_module_s_place(
     monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(shared.state_dir))
     code = "import sys; sys.path.remove(''); from emulator.__main__ import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=400
     )
     assert (done.returncode, done.stderr) == (0, "")
 

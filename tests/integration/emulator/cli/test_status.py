@@ -19,6 +19,6 @@ def test_status_says_where_the_copy_is(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch.setenv("SMDEBUG_EMULATOR_S3_ENDPOINT", other.endpoint_url)
         with EmulatorProcess(tmp_path / "state", runtime="process") as emulator:
             command = [sys.executable, "-P", "-m", "emulator", "status", "--state-dir", str(emulator.state_dir)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
     assert f"\nCopy      s3://{BUCKET} at {other.endpoint_url}, entry " in done.stdout

@@ -40,7 +40,7 @@ def test_they_are_answered_from_the_first_connection_on(tmp_path: Path) -> None:
         statuses: list[int] = []
 
         def answer() -> bool:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=400)
             try:
                 connection.request(method, path, body, headers)
                 statuses.append(connection.getresponse().status)

@@ -52,7 +52,7 @@ def serve(emulator: str) -> Iterator[str]:
 
 
 def ask(address: str, **headers: str) -> str:
-    with urlopen(Request(address, headers=headers), timeout=60) as answer:
+    with urlopen(Request(address, headers=headers), timeout=400) as answer:
         text: str = answer.read().decode()
         return text
 
@@ -64,7 +64,7 @@ def test_the_page_is_made_of_the_sources_and_answered_by_the_emulator(emulator: 
         script = ask(f"{address}/_emulator/console/main.js")
         assert "TensorTree" in script
         assert "--back" in ask(f"{address}/_emulator/console/main.css")
-        with urlopen(Request(f"{address}/esbuild", headers={"Accept": "text/event-stream"}), timeout=60) as reloads:
+        with urlopen(Request(f"{address}/esbuild", headers={"Accept": "text/event-stream"}), timeout=400) as reloads:
             assert reloads.headers["Content-Type"] == "text/event-stream"
         sent = json.loads(ask(f"{address}/_emulator/jobs?words=a%20b", Origin=address))
         assert sent == {"path": "/_emulator/jobs?words=a%20b", "host": emulator, "origin": f"http://{emulator}"}

@@ -38,7 +38,7 @@ class Deliveries:
             self.ids.append(event_id)
             self._changed.notify_all()
 
-    def wait(self, count: int, timeout: float = 60.0) -> list[str]:
+    def wait(self, count: int, timeout: float = 400.0) -> list[str]:
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.ids) >= count, timeout), self.ids
             return list(self.ids)

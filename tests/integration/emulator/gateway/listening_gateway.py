@@ -186,7 +186,7 @@ class Gateway:
 
     def send(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
         """One raw request; underscores in header names stand for hyphens."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=400)
         try:
             connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
             response = connection.getresponse()

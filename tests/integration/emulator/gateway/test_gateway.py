@@ -177,7 +177,7 @@ def test_expect_100_continue(gateway: Gateway) -> None:
         "Authorization: AWS4-HMAC-SHA256 Credential=k/20250101/us-east-1/sagemaker/aws4_request, Signature=0\r\n"
         f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=400) as connection:
         connection.sendall(head.encode())
         assert connection.recv(1024).startswith(b"HTTP/1.1 100")
         connection.sendall(body)

@@ -25,7 +25,7 @@ def hello(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[
 
 
 def get(port: int) -> bytes:
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=60)
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=400)
     try:
         connection.request("GET", "/")
         return connection.getresponse().read()
@@ -159,7 +159,7 @@ def test_a_body_without_space_is_refused_before_it_is_sent(tmp_path: Path) -> No
     listener = Listener(LOOPBACK, 0, DiskBudget(tmp_path, 10**18))
     listener.serve(hello)
     head = b"PUT /bucket/key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\nExpect: 100-continue\r\n\r\n"
-    with socket.create_connection((LOOPBACK, listener.port), timeout=60) as client:
+    with socket.create_connection((LOOPBACK, listener.port), timeout=400) as client:
         client.sendall(head)
         answer = b"".join(iter(lambda: client.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 507 Insufficient Storage\r\n")
@@ -208,7 +208,7 @@ def test_a_length_that_no_body_has_is_the_clients_error(length: str, status: int
     listener = Listener(LOOPBACK, 0)
     listener.serve(hello)
     try:
-        connection = http.client.HTTPConnection(LOOPBACK, listener.port, timeout=60)
+        connection = http.client.HTTPConnection(LOOPBACK, listener.port, timeout=400)
         with contextlib.closing(connection):
             connection.request("PUT", "/bucket/key", headers={"Content-Length": length})
             assert connection.getresponse().status == status

@@ -62,7 +62,7 @@ def test_connections_of_another_socket_are_encrypted_too(encrypted: tuple[Listen
 
 
 def test_requests_without_encryption_get_an_explanation(encrypted: tuple[Listener, ssl.SSLContext]) -> None:
-    connection = http.client.HTTPConnection(LOOPBACK, encrypted[0].port, timeout=60)
+    connection = http.client.HTTPConnection(LOOPBACK, encrypted[0].port, timeout=400)
     connection.request("GET", "/")
     answer = connection.getresponse()
     assert (answer.status, answer.read()) == (400, b"This port speaks TLS: ask https:// in place of http://.\n")

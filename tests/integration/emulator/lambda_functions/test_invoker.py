@@ -150,7 +150,7 @@ def test_versions_share_the_reserved_concurrency(emulator: Emulator) -> None:
             assert connection.recv(100)
             with pytest.raises(client.exceptions.TooManyRequestsException, match="has a reserved concurrency of 1"):
                 invoke(emulator, Qualifier=version)
-    assert running.result(timeout=60).function_error is None
+    assert running.result(timeout=400).function_error is None
 
 
 def test_an_alias_is_invoked_by_its_arn_and_its_weights(emulator: Emulator) -> None:
@@ -350,7 +350,7 @@ def test_failed_warming_does_not_end_the_lane(emulator: Emulator, monkeypatch: p
 
     monkeypatch.setattr(emulator.invoker._pool, "warm", fail)
     emulator.invoker.warm(function)
-    answer = emulator.invoker.invoke_async(function, b"{}").result(timeout=60)
+    answer = emulator.invoker.invoke_async(function, b"{}").result(timeout=400)
     assert json.loads(answer.payload) == "served"
 
 

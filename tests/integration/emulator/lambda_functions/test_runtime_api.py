@@ -21,7 +21,7 @@ def api() -> Iterator[RuntimeApi]:
 
 
 def ask(api: RuntimeApi, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(api.address, timeout=60)
+    connection = http.client.HTTPConnection(api.address, timeout=400)
     connection.request(method, path, body, headers)
     answer = connection.getresponse()
     status, content = answer.status, answer.read()
@@ -34,7 +34,7 @@ def build_invocation(timeout_s: float = 60.0) -> Invocation:
 
 
 def answer_next(api: RuntimeApi, kind: str, body: bytes | list[bytes]) -> None:
-    connection = http.client.HTTPConnection(api.address, timeout=60)
+    connection = http.client.HTTPConnection(api.address, timeout=400)
     connection.request("GET", NEXT)
     got = connection.getresponse()
     got.read()
@@ -66,7 +66,7 @@ def test_answer_to_nothing_is_refused(api: RuntimeApi) -> None:
 
 
 def test_a_connection_goes_on_after_a_chunked_answer_with_a_trailer(api: RuntimeApi) -> None:
-    connection = http.client.HTTPConnection(api.address, timeout=60)
+    connection = http.client.HTTPConnection(api.address, timeout=400)
     for _ in range(2):
         connection.putrequest("POST", "/2018-06-01/runtime/invocation/0-0/response")
         connection.putheader("Transfer-Encoding", "chunked")

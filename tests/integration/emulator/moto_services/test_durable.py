@@ -260,7 +260,7 @@ def test_a_close_ends_that_comes_while_stray_changes_are_taken(tmp_path: Path, m
         def clear(self) -> None:
             if closer.ident is None:
                 closer.start()
-                assert all(told.acquire(timeout=60) for _event in range(2))
+                assert all(told.acquire(timeout=400) for _event in range(2))
             super().clear()
 
     monkeypatch.setattr(durable, "threading", SimpleNamespace(**vars(threading) | {"Event": ClosedBeforeItIsCleared}))

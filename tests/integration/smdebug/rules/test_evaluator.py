@@ -285,7 +285,7 @@ def test_container_on_s3(tmp_path: Path, storage: Storage) -> None:
     process = start_container(tmp_path, build_config(tmp_path, run.out_dir, "VanishingGradient"))
     writer = threading.Thread(target=lambda: write_gradients(run, {7: 1e-10}))
     writer.start()
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=400)
     writer.join()
     assert process.returncode == 0, output
     assert json.loads((tmp_path / "output/verdict.json").read_text())["Step"] == 7
@@ -298,14 +298,14 @@ def test_sigterm_ends_it_at_once_without_a_verdict(tmp_path: Path, run: RunMaker
     assert process.stdout
     assert "waits for the tensors" in process.stdout.readline()
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=400)
     assert process.returncode == 143
     assert not (tmp_path / "output/verdict.json").exists()
 
 
 def test_error_in_a_container_has_its_traceback_in_the_log(tmp_path: Path) -> None:
     process = start_container(tmp_path, build_config(tmp_path, str(tmp_path), "Nothing"))
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=400)
     assert process.returncode == 1
     assert "Traceback" in output
     assert json.loads((tmp_path / "output/verdict.json").read_text())["RuleEvaluationStatus"] == "Error"
@@ -313,7 +313,7 @@ def test_error_in_a_container_has_its_traceback_in_the_log(tmp_path: Path) -> No
 
 def test_no_configuration(tmp_path: Path) -> None:
     process = start_container(tmp_path, None)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=400)
     assert process.returncode == 1
     assert "There is no rule configuration" in output
     assert "SMDEBUG_RULE_CONFIG_PATH" in output

@@ -40,7 +40,7 @@ def judge(tmp_path: Path, source: str) -> tuple[dict[str, object], str]:
     run.end()
     config = build_config(tmp_path, run.out_dir, "Mine", source_s3_uri=source)
     process = start_container(tmp_path, config, PIP_NO_INDEX="1", SMDEBUG_WARNINGS_PATH=str(tmp_path / "warnings"))
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=400)
     return json.loads((tmp_path / "output/verdict.json").read_text()), output
 
 

@@ -24,7 +24,7 @@ class Mine(Rule):
     run.write_steps("loss", {step: np.float32(step) for step in range(5)})
     config = build_config(tmp_path, run.out_dir, "Mine", source_s3_uri="s3://runs/rules/mine.py", start_step="1")
     process = start_container(tmp_path, config)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=400)
     assert process.returncode == 0, output
     report = read_report(tmp_path / "output/rule")
     assert report["Series"] == [
@@ -46,7 +46,7 @@ class Mine(Rule):
 
 def test_an_error_is_reported_too(tmp_path: Path) -> None:
     process = start_container(tmp_path, build_config(tmp_path, str(tmp_path), "Nothing", threshold="1"))
-    process.communicate(timeout=60)
+    process.communicate(timeout=400)
     report = read_report(tmp_path / "output/rule")
     assert report["RuleEvaluationStatus"] == "Error"
     assert "There is no built-in rule 'Nothing'" in report["StatusDetails"]

@@ -136,7 +136,7 @@ def test_interrupted(tmp_path: Path) -> None:
             assert "waiting for the run to begin" in process.stderr.readline()
             # As Ctrl-C does: both the command and what it started get it.
             os.killpg(process.pid, signal.SIGINT)
-            assert process.communicate(timeout=60)[1].strip() == "Interrupted."
+            assert process.communicate(timeout=400)[1].strip() == "Interrupted."
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

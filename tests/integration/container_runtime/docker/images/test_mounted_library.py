@@ -27,7 +27,7 @@ def run(library: Path, script: str, **environment: str) -> subprocess.CompletedP
     variables = {"PATH": os.defpath, "PYTHONPATH": f"{library}{os.pathsep}{library.parent}", **environment}
     # Without this interpreter's own packages, some of which are ours.
     command = [sys.executable, "-c", script]
-    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=400, check=False)
 
 
 def test_python_starts_the_library_and_the_images_own_sitecustomize(library: Path, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_an_older_python_trains_without_it(library: Path) -> None:
         env={"PATH": os.defpath},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=400,
         check=False,
     )
     assert (done.stdout, done.stderr) == ("False\n", "")

@@ -31,7 +31,7 @@ def ask(emulator: EmulatorProcess, path: str, body: Any = None) -> dict[str, Any
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
     request = Request(f"{emulator.endpoint_url}/_emulator/jobs/us-east-1/{JOB}{path}", data, headers)
-    with urlopen(request, timeout=60) as answer:
+    with urlopen(request, timeout=400) as answer:
         found: dict[str, Any] = json.load(answer)
         return found
 

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.gpu
 
 
 def test_gpus_are_listed_as_the_driver_lists_them() -> None:
-    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=60).stdout
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=400).stdout
     present = list_gpus()
     assert present
     assert all(each in listed for each in present)

@@ -65,7 +65,7 @@ def find_file(folder: Path, data: bytes) -> Path:
 def put(s3: Any, key: str, body: bytes, **headers: str) -> tuple[int, bytes]:
     """A request with headers that boto3 would not send."""
     host, port = s3.meta.endpoint_url.removeprefix("http://").split(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    connection = http.client.HTTPConnection(host, int(port), timeout=400)
     try:
         names = {name.replace("_", "-"): text for name, text in headers.items()}
         connection.request("PUT", f"/bodies/{key}", body, {"Authorization": SIGNED, **names})

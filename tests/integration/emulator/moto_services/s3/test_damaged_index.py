@@ -26,7 +26,7 @@ def send(s3: Any, method: str, path: str, body: bytes = b"") -> requests.Respons
     """A request that boto3 would not build."""
     credential = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=x"
     url = f"{s3.meta.endpoint_url}/{path}"
-    return requests.request(method, url, data=body, headers={"Authorization": credential}, timeout=60)
+    return requests.request(method, url, data=body, headers={"Authorization": credential}, timeout=400)
 
 
 def change_index(folder: Path, statement: str, *values: object) -> None:
@@ -50,7 +50,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_everything_acknowledged_survives_kill_9(tmp_path: Path) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, timeout=400)
     assert killed.returncode == -signal.SIGKILL
     with running(tmp_path):
         store = ObjectStore("123456789012", "us-east-1")
