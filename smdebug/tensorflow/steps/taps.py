@@ -63,6 +63,9 @@ class Collector:
 
     def add_call(self, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Add the inputs and outputs of a layer of the model."""
+        if self._graph is None and not tf.executing_eagerly():
+            # The values of an eager step are not in a graph. Keras calls a model in one, to make its variables.
+            return
         if layer is self._names.model:
             self.add_batch("inputs", args or list(kwargs.values())[:1])
             self.add_batch("predictions", result)

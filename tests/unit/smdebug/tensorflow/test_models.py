@@ -43,10 +43,11 @@ class Subclassed(keras.Model):
         return self.head(self.block(x)) * self.scale
 
 
-def test_a_subclassed_model_with_layers_of_layers(make_hook: MakeHook, run: WrittenRun) -> None:
+@pytest.mark.parametrize("eagerly", [False, True])
+def test_a_subclassed_model_with_layers_of_layers(make_hook: MakeHook, run: WrittenRun, eagerly: bool) -> None:
     model = Subclassed()
     recorder = Recorder()
-    fit(model, make_hook(save_all=True), recorder)
+    fit(model, make_hook(save_all=True), recorder, run_eagerly=eagerly)
     paths = {
         "block/weights/sub/block/inner/kernel:0",
         "block/weights/sub/block/inner/bias:0",
