@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 import time
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -30,7 +31,7 @@ from emulator.cli.tables import count_of, format_size
 from emulator.state.folder import is_alive, is_free
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import requests
 
@@ -187,7 +188,7 @@ def export_state(state_dir: Path | None, file: Path, *, overwrite: bool) -> None
     answer = _ask(state_dir, "GET", "state", stream=True)
     partial = file.with_name(f"{file.name}.partial")
     try:
-        with partial.open("wb") as target:
+        with answer, partial.open("wb") as target, _removed_on_error(partial):
             for chunk in answer.iter_content(1024 * 1024):
                 target.write(chunk)
         partial.replace(file)
@@ -196,6 +197,16 @@ def export_state(state_dir: Path | None, file: Path, *, overwrite: bool) -> None
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror}")
     click.echo(f"Wrote the state to {file}.")
+
+
+@contextmanager
+def _removed_on_error(partial: Path) -> Iterator[None]:
+    """Remove a file that could not be written to its end, or whose writing was interrupted."""
+    try:
+        yield
+    except BaseException:
+        partial.unlink()
+        raise
 
 
 @state.command("import")
