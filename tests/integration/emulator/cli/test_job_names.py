@@ -135,7 +135,6 @@ def test_rules_judge_a_job_by_its_name(emulator: EmulatorProcess, tmp_path: Path
     assert (refused.returncode, refused.stderr.startswith("twice matches 3 training jobs: ")) == (3, True)
 
 
-@pytest.mark.nightly
 def test_rules_judge_a_folder_of_that_name_unless_it_is_an_export(emulator: EmulatorProcess, tmp_path: Path) -> None:
     (tmp_path / "twice").mkdir()
     assert run_rules(emulator, "twice", tmp_path).stdout == "Error: Nothing was saved at twice.\n"
