@@ -22,6 +22,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple
@@ -38,6 +39,8 @@ _ANSWER = re.compile(rf"{_RUNTIME}/invocation/([0-9a-f-]+)/(response|error)")
 _MAX_BODY_BYTES = 6_291_556 + 100_000
 # Of a chunk's size or of a trailer.
 _MAX_LINE_BYTES = 65_536
+# How long nothing may come of a body that is too large, before its connection is closed.
+_REST_SECONDS = 5.0
 
 
 class Answer(NamedTuple):
@@ -237,6 +240,7 @@ class _Handler(BaseHTTPRequestHandler):
         if body is None:
             self.close_connection = True
             self._reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            self._take_rest()
             return
         if self.path == f"{_RUNTIME}/init/error":
             self.server.api.take_init_error(body)
@@ -267,6 +271,15 @@ class _Handler(BaseHTTPRequestHandler):
         while self.rfile.readline(_MAX_LINE_BYTES).strip():
             pass  # a trailer
         return body
+
+    def _take_rest(self) -> None:
+        """Take what is still sent of a body: a connection that is closed before resets, and the answer is lost."""
+        self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_WR)
+        self.connection.settimeout(_REST_SECONDS)
+        with suppress(OSError):
+            while self.connection.recv(_MAX_LINE_BYTES):
+                pass
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         logger.debug(format, *args)

@@ -2,6 +2,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -76,10 +77,15 @@ def test_a_connection_goes_on_after_a_chunked_answer_with_a_trailer(api: Runtime
         answer.read()
         assert answer.status == 400
     connection.close()
-    too_large = (b"x" * 1_000_000 for _ in range(7))
-    connection.request("POST", "/2018-06-01/runtime/init/error", too_large, encode_chunked=True)
-    assert connection.getresponse().status == 413
-    connection.close()
+
+
+@pytest.mark.parametrize("size", [7_000_000, 40_000_000])
+def test_a_chunked_answer_that_is_too_large_is_refused(api: RuntimeApi, size: int) -> None:
+    """However much of it is still sent then: the connection is not reset, which would lose the refusal."""
+    with closing(http.client.HTTPConnection(api.address, timeout=400)) as connection:
+        too_large = (b"x" * 1_000_000 for _ in range(size // 1_000_000))
+        connection.request("POST", "/2018-06-01/runtime/init/error", too_large, encode_chunked=True)
+        assert connection.getresponse().status == 413
 
 
 def test_an_init_error_that_is_no_json_is_its_text(api: RuntimeApi) -> None:
