@@ -18,8 +18,8 @@ from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, stage_inputs
 from sdk_compat.environment import prepare_environment
 from tests.running_emulator import RunningEmulator
 
-# By day: what attach() reads of a job is in test_sagemaker_estimator.py and test_boto3_and_aws_cli.py, metrics of a
-# run in integration/emulator/operations/test_experiments.py, metrics of a log in .../jobs/runs/test_metrics.py.
+# By day: what attach() reads of a job is in test_sagemaker_estimator.py and test_boto3_and_aws_cli.py, which also has
+# metrics of a run; metrics of a log are in integration/emulator/jobs/runs/test_metrics.py.
 pytestmark = [pytest.mark.any_back_end, pytest.mark.nightly]
 
 SOURCE = Path(__file__).parents[2] / "sdk_compat" / "demo"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.running_emulator import RunningEmulator
+from tests.small_wheel import write_wheel
 
 pytestmark = pytest.mark.any_back_end
 
@@ -22,6 +23,7 @@ HYPERPARAMETERS = {"epochs": 1, "rate": 0.5, "name": "a b", "on": True, "sizes":
 TRAIN = """
 import json, os, pathlib, time, torch
 from beside import BESIDE
+from strict_limits import LIMIT
 settings = json.loads(os.environ["SM_HPS"])
 rows = {
     name: sorted(path.name for path in pathlib.Path(os.environ[f"SM_CHANNEL_{name.upper()}"]).rglob("*.csv"))
@@ -31,7 +33,8 @@ pipes = {
     name: pathlib.Path(os.environ[f"SM_CHANNEL_{name.upper()}"] + "_0").read_bytes().hex()
     for name in ("piped", "augmented") if name in rows
 }
-got = {"hyperparameters": settings, "rows": rows, "pipes": pipes, "beside": BESIDE, "said": os.environ["SAID"]}
+got = {"hyperparameters": settings, "rows": rows, "pipes": pipes, "beside": BESIDE, "said": os.environ["SAID"],
+       "required": LIMIT}
 print("GOT " + json.dumps(got))
 network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
 optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
@@ -232,6 +235,9 @@ def found(
     chosen = json.dumps([] if every else FEW)
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, TRAIN, CUSTOM, IMAGE, json.dumps(HYPERPARAMETERS), chosen]
     folder: Path = tmp_path_factory.mktemp("sdk")
+    (folder / "source").mkdir()
+    wheel = write_wheel(folder / "source", "strict_limits", "LIMIT = 1.5\n")
+    (folder / "source" / "requirements.txt").write_text(f"./{wheel.name}\n")
     done = subprocess.run(
         command, env=client_environment, cwd=folder, capture_output=True, text=True, timeout=560, check=False
     )
@@ -253,6 +259,7 @@ def test_script_gets_hyperparameters_channels_and_dependencies(found: Any) -> No
     magic = struct.pack("<I", 0xCED7230A)
     assert [record[4:5] for record in pipes["augmented"].split(magic)[1:]] == [b"2", b"5"]
     assert (first["beside"], first["said"]) == ("a dependency", "by the environment")
+    assert first["required"] == 1.5, "a package of requirements.txt"
     (training,) = [each for each in found["jobs"]["whole"]["InputDataConfig"] if each["ChannelName"] == "training"]
     assert (training["InputMode"], training["ShuffleConfig"]) == ("FastFile", {"Seed": 7})
     assert training["DataSource"]["S3DataSource"]["S3DataDistributionType"] == "ShardedByS3Key"

@@ -240,11 +240,10 @@ ml = pathlib.Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"))
 """
 
 # By day: an XGBoost script and pipelines are in end_to_end/test_xgboost.py and test_pipeline.py, requirements.txt is in
-# integration/container_runtime/process/test_environments.py, spot jobs in integration/emulator/jobs/runs/test_spot.py.
+# test_sagemaker_estimator.py, spot jobs are in integration/emulator/jobs/runs/test_spot.py.
 pytestmark = [pytest.mark.any_back_end, pytest.mark.nightly]
 
-BY_DAY = ("xgboost",)
-# At night, of each back end. The images of scikit-learn, which has no hook to differ by, and of Hugging Face are built
+# Of each back end. The images of scikit-learn, which has no hook to differ by, and of Hugging Face are built
 # for Docker by the first job only.
 KINDS = {
     "process": ("tensorflow", "mxnet", "xgboost", "sklearn", "huggingface"),
@@ -252,12 +251,10 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", params=["xgboost", pytest.param("each framework", marks=pytest.mark.nightly)])
-def found(
-    request: pytest.FixtureRequest, emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def found(emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the script found; one run of it, because the SDK is slow to import."""
-    kinds = BY_DAY if request.param == "xgboost" else KINDS[emulator.read_runtime()]
+    kinds = KINDS[emulator.read_runtime()]
     folder = tmp_path_factory.mktemp("sdk")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     environment |= prepare_environment(emulator.endpoint_url, environment, folder=folder)
