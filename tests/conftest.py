@@ -47,7 +47,8 @@ FOLDERS_THAT_SHARE = (
 )
 # All that takes nodes of a Swarm, in every folder.
 SWARM = "tests/end_to_end/ swarm"
-TURNS = (*FOLDERS_WITH_JOBS, FOLDER_WITH_A_FRAMEWORK)
+# Unit tests are last: their files are short, and all workers end at nearly the same time.
+TURNS = (*FOLDERS_WITH_JOBS, FOLDER_WITH_A_FRAMEWORK, "tests/integration/")
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
 # For other examples: pytest --hypothesis-profile default.
