@@ -188,7 +188,7 @@ def export_state(state_dir: Path | None, file: Path, *, overwrite: bool) -> None
     answer = _ask(state_dir, "GET", "state", stream=True)
     partial = file.with_name(f"{file.name}.partial")
     try:
-        with answer, partial.open("wb") as target, _removed_on_error(partial):
+        with answer, _removed_on_error(partial), partial.open("wb") as target:
             for chunk in answer.iter_content(1024 * 1024):
                 target.write(chunk)
         partial.replace(file)
@@ -205,7 +205,7 @@ def _removed_on_error(partial: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        partial.unlink()
+        partial.unlink(missing_ok=True)
         raise
 
 
