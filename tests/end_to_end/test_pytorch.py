@@ -21,7 +21,7 @@ from smdebug.trials import Trial, create_trial
 from tests.end_to_end.finished_jobs import JobsByKind, download_model, download_run, read_log
 from tests.interop.test_upstream_reads_ours import read_ours
 from tests.interop.upstream import Upstream, upstream
-from tests.running_emulator import IMAGE_BY_DAY, RunningEmulator
+from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
 
 __all__ = ["upstream"]
@@ -85,7 +85,6 @@ def get_job(
     return get
 
 
-@pytest.mark.parametrize("emulator", IMAGE_BY_DAY, indirect=True)
 @pytest.mark.parametrize(
     "kind", ["untouched", pytest.param("hook", marks=[pytest.mark.any_back_end, pytest.mark.nightly])]
 )
