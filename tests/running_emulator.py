@@ -53,7 +53,6 @@ class RunningEmulator(EmulatorProcess):
             search_path: a folder of modules in place of those that are installed.
             options: those of ``EmulatorProcess``.
         """
-        self._clients: dict[tuple[str, str], Any] = {}
         with pytest.MonkeyPatch.context() as patch:
             if spares or STARTS == "warm" or (warm and STARTS != "cold"):
                 patch.delenv("SMDEBUG_EMULATOR_NO_WARM", raising=False)
@@ -68,10 +67,7 @@ class RunningEmulator(EmulatorProcess):
             super().__init__(state_dir, **options)
 
     def client(self, service: str, region: str = "us-east-1") -> Any:
-        """A client of it, made once: making one takes as long as ten requests, and tests ask again and again."""
-        if (service, region) not in self._clients:
-            self._clients[service, region] = make_client(self.endpoint_url, service, region)
-        return self._clients[service, region]
+        return make_client(self.endpoint_url, service, region)
 
     def read_runtime(self) -> str:
         """Return which back end it has: ``process``, ``docker`` or ``swarm``."""
