@@ -20,7 +20,7 @@ from benchmarks.shared.tensorboard import build_tensorboard
 from emulator.cli.jobs.tensorboard import fetch_changed
 from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
 from tests.boto3_client import make_client
-from tests.end_to_end.commands import run_command
+from tests.commands import run_command
 from tests.end_to_end.finished_jobs import wait_until_ended
 from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until

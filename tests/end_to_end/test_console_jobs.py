@@ -14,8 +14,8 @@ from playwright.sync_api import Page, Route, expect
 from emulator.console.build import build_console, install_packages
 from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
 from tests.chromium import opened_chromium
+from tests.commands import run_command
 from tests.end_to_end.api_answers import find_differences, list_described
-from tests.end_to_end.commands import run_command
 from tests.end_to_end.console.page import find_violations
 from tests.end_to_end.many_jobs import FAILED_EVERY, REGION, TRIALS, TUNING, store_jobs
 from tests.waiting import wait_until

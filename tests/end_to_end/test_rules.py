@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.commands import run_command
+from tests.commands import run_command
 from tests.running_emulator import RunningEmulator
 from tests.waiting import ENDED, wait_until
 

@@ -12,7 +12,7 @@ from click.testing import Result
 
 from sdk_compat.demo.training_job import BUCKET, stage_inputs
 from tests.boto3_client import make_client
-from tests.end_to_end.commands import run_command
+from tests.commands import run_command
 from tests.end_to_end.test_failures import build_script_request
 from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until

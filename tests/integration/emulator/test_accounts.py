@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sdk_compat.emulator_process import EmulatorProcess
-from tests.end_to_end.commands import run_command
+from tests.commands import run_command
 from tests.waiting import wait_until
 
 DEFAULT, OTHER, THIRD = "111111111111", "222222222222", "333333333333"

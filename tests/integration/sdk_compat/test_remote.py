@@ -18,7 +18,7 @@ from emulator.gateway.addresses import find_own_address
 from sdk_compat.aws_variables import CA_VARIABLE, EmulatorAnswerError
 from sdk_compat.environment import EndpointError
 from sdk_compat.remote import find_remote, parse_remote
-from tests.end_to_end.commands import run_command
+from tests.commands import run_command
 from tests.end_to_end.guarded import Guarded
 from tests.running_emulator import RunningEmulator
 

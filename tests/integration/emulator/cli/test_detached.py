@@ -15,7 +15,7 @@ import pytest
 from emulator.cli.service.ending import EndRequests, log_end
 from emulator.state.folder import is_free
 from tests.boto3_client import make_client
-from tests.end_to_end.commands import run_command
+from tests.commands import run_command
 from tests.unprivileged import AS_NOBODY, needs_other_user
 from tests.waiting import wait_until
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from emulator.cli.commands import main
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
-from tests.end_to_end.commands import run_command
+from tests.commands import run_command
 from tests.waiting import wait_until
 
 Start = Callable[..., subprocess.Popen[str]]
