@@ -9,7 +9,7 @@ from urllib.request import Request, urlopen
 
 from playwright.sync_api import Page
 
-from tests.end_to_end import commands
+from tests import commands
 from tests.running_emulator import RunningEmulator
 
 REGION = "us-east-1"
