@@ -37,6 +37,7 @@ def test_events_of_a_job_are_shown_newest_last(harness: JobHarness) -> None:
     harness.run(
         harness.request(DebugHookConfig=harness.hook(), DebugRuleConfigurations=[harness.rule("Fires", "fire")])
     )
+    harness.jobs.close()  # what is stored is published right after
     folder = harness.settings.state_dir
     lines = show(folder)
     assert len(lines) == len(harness.publisher.events)
