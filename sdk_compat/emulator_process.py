@@ -7,11 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TextIO
 
 from sdk_compat.aws_variables import EmulatorAnswerError
 from sdk_compat.remote import Remote
@@ -72,22 +72,14 @@ class EmulatorProcess:
         state_dir.parent.mkdir(parents=True, exist_ok=True)
         self.state_dir = state_dir
         self.log_path = state_dir.with_name(f"{state_dir.name}.log")
-        command = [sys.executable, "-P", "-m", "emulator", "start", "--port", str(port)]
-        command += ["--runtime", runtime, "--state-dir", str(state_dir), "--until-stdin-ends"]
-        command += ["--account", account_id, *(["--allow-internet"] if allow_internet else [])]
-        command += ["--no-warm"] if warm is None else ["--warm", warm] if warm else []
-        command += [] if remove is None else ["--remove", str(remove)]
-        command += arguments
+        options = ["start", "--port", str(port)]
+        options += ["--runtime", runtime, "--state-dir", str(state_dir), "--until-stdin-ends"]
+        options += ["--account", account_id, *(["--allow-internet"] if allow_internet else [])]
+        options += ["--no-warm"] if warm is None else ["--warm", warm] if warm else []
+        options += [] if remove is None else ["--remove", str(remove)]
+        options += arguments
         with self.log_path.open("w") as log:
-            self.process = subprocess.Popen(
-                command,
-                env=_build_environment(),
-                stdin=subprocess.PIPE,
-                start_new_session=not in_terminal,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
+            self.process = self._start_process(options, _build_environment(), log, new_session=not in_terminal)
         assert self.process.stdout is not None
         self.first_line = self.process.stdout.readline().strip()
         found = re.search(r"http://[\d.]+:\d+", self.first_line)
@@ -97,6 +89,20 @@ class EmulatorProcess:
             self.log_path.unlink()
             raise EmulatorStartError(why or f"it printed {self.first_line!r} and ended")
         self.endpoint_url = found.group()
+
+    def _start_process(
+        self, arguments: Sequence[str], environment: Mapping[str, str], log: TextIO, *, new_session: bool
+    ) -> subprocess.Popen[str]:
+        """Start ``python -m emulator`` with pipes as standard input and output, and a file as standard error."""
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "emulator", *arguments],
+            env=environment,
+            stdin=subprocess.PIPE,
+            start_new_session=new_session,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
 
     @property
     def port(self) -> int:

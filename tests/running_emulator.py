@@ -2,15 +2,17 @@
 
 import json
 import os
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from urllib.request import urlopen
 
 import pytest
 
-from sdk_compat import emulator_process
 from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
+from tests.forked_emulator import ForkedEmulator
 
 _MARKS = {"process": (), "docker": (pytest.mark.docker,), "swarm": (pytest.mark.docker,)}
 BACK_ENDS = [
@@ -31,8 +33,8 @@ IMAGE_BY_DAY = [
 STARTS = os.environ.get("SMDEBUG_EMULATOR_TEST_STARTS")
 
 
-class RunningEmulator(EmulatorProcess):
-    """An emulator in a process of its own, as a user runs it: with warm interpreters."""
+class RunningEmulator(ForkedEmulator):
+    """An emulator as a user runs it: with warm interpreters."""
 
     def __init__(
         self,
@@ -50,9 +52,10 @@ class RunningEmulator(EmulatorProcess):
             warm: whether it keeps warm interpreters, which the only job of an image has nothing from.
             spares: whether Docker keeps spare containers. Few tests run a second job of an image, and each of them
                 would import its framework for nobody.
-            search_path: a folder of modules in place of those that are installed.
+            search_path: a folder of modules in place of those that are installed, for an interpreter of its own.
             options: those of ``EmulatorProcess``.
         """
+        self._search_path = search_path
         with pytest.MonkeyPatch.context() as patch:
             if spares or STARTS == "warm" or (warm and STARTS != "cold"):
                 patch.delenv("SMDEBUG_EMULATOR_NO_WARM", raising=False)
@@ -60,11 +63,15 @@ class RunningEmulator(EmulatorProcess):
             patch.setenv("SMDEBUG_EMULATOR_LENIENT_ROLES", "1")
             if not spares and STARTS != "warm":
                 patch.setenv("SMDEBUG_EMULATOR_WARM_MEMORY", "0")
-            if search_path is not None:
-                patch.setattr(
-                    emulator_process, "_build_environment", lambda: {**os.environ, "PYTHONPATH": str(search_path)}
-                )
             super().__init__(state_dir, **options)
+
+    def _start_process(
+        self, arguments: Sequence[str], environment: Mapping[str, str], log: TextIO, *, new_session: bool
+    ) -> subprocess.Popen[str]:
+        if self._search_path is None:
+            return super()._start_process(arguments, environment, log, new_session=new_session)
+        environment = {**environment, "PYTHONPATH": str(self._search_path)}
+        return EmulatorProcess._start_process(self, arguments, environment, log, new_session=new_session)
 
     def client(self, service: str, region: str = "us-east-1") -> Any:
         return make_client(self.endpoint_url, service, region)

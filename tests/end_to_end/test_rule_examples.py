@@ -17,8 +17,8 @@ from examples.rules.__main__ import run_example
 from examples.rules.job import Example, find_examples
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.demo.training_job import BUCKET, stage_digits
-from sdk_compat.emulator_process import EmulatorProcess
 from smdebug.rules.builtin import list_names
+from tests.forked_emulator import ForkedEmulator
 from tests.running_emulator import CONTAINERS, RunningEmulator
 
 Runs = dict[str, Future[dict[str, Any]]]
@@ -157,7 +157,7 @@ def test_the_command_keeps_and_names_what_it_made(tmp_path: Path) -> None:
     named = re.findall(r"s3://([^/\s]+)/(\S+)", done.stdout)
     assert {key.rpartition("/")[2] for _, key in named} == {"", "plot.svg", "report.json"}
     assert f"--state-dir {tmp_path / 'state'}" in done.stdout
-    with EmulatorProcess(tmp_path / "state", runtime="process") as emulator:
+    with ForkedEmulator(tmp_path / "state", runtime="process") as emulator:
         client = EmulatorSession(emulator.endpoint_url).client
         assert client("sagemaker").describe_training_job(TrainingJobName=job)["TrainingJobStatus"] == "Completed"
         assert all(client("s3").list_objects_v2(Bucket=bucket, Prefix=key)["KeyCount"] for bucket, key in named)

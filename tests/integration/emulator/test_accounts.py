@@ -13,8 +13,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from sdk_compat.emulator_process import EmulatorProcess
 from tests.commands import run_command
+from tests.forked_emulator import ForkedEmulator
 from tests.waiting import wait_until
 
 DEFAULT, OTHER, THIRD = "111111111111", "222222222222", "333333333333"
@@ -27,13 +27,13 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def emulator(state: Path) -> Iterator[EmulatorProcess]:
-    with EmulatorProcess(state, runtime="process", account_id=DEFAULT) as running:
+def emulator(state: Path) -> Iterator[ForkedEmulator]:
+    with ForkedEmulator(state, runtime="process", account_id=DEFAULT) as running:
         yield running
 
 
 def client(
-    emulator: EmulatorProcess, service: Any, key: str, region: str = "us-east-1", secret: str = "any", token: str = ""
+    emulator: ForkedEmulator, service: Any, key: str, region: str = "us-east-1", secret: str = "any", token: str = ""
 ) -> Any:
     return boto3.client(
         service,
@@ -45,7 +45,7 @@ def client(
     )
 
 
-def train(emulator: EmulatorProcess, key: str, name: str = "job", region: str = "us-east-1") -> str:
+def train(emulator: ForkedEmulator, key: str, name: str = "job", region: str = "us-east-1") -> str:
     """Start a job, and return its ARN."""
     bucket = f"bucket-{key}-{region}"
     place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
@@ -65,7 +65,7 @@ def train(emulator: EmulatorProcess, key: str, name: str = "job", region: str = 
     return str(answer["TrainingJobArn"])
 
 
-def wait_until_completed(emulator: EmulatorProcess, key: str, region: str = "us-east-1") -> None:
+def wait_until_completed(emulator: ForkedEmulator, key: str, region: str = "us-east-1") -> None:
     sagemaker = client(emulator, "sagemaker", key, region)
     describe = partial(sagemaker.describe_training_job, TrainingJobName="job")
     wait_until(lambda: describe()["TrainingJobStatus"] == "Completed", describe)
@@ -75,7 +75,7 @@ def wait_until_completed(emulator: EmulatorProcess, key: str, region: str = "us-
     ("region", "partition"),
     [("cn-north-1", "aws-cn"), pytest.param("us-gov-west-1", "aws-us-gov", marks=pytest.mark.nightly)],
 )
-def test_regions_of_other_partitions(emulator: EmulatorProcess, region: str, partition: str) -> None:
+def test_regions_of_other_partitions(emulator: ForkedEmulator, region: str, partition: str) -> None:
     assert train(emulator, OTHER, region=region) == f"arn:{partition}:sagemaker:{region}:{OTHER}:training-job/job"
     wait_until_completed(emulator, OTHER, region)
     elsewhere = client(emulator, "sagemaker", OTHER, "eu-west-1")
@@ -86,7 +86,7 @@ def test_regions_of_other_partitions(emulator: EmulatorProcess, region: str, par
             ask(TrainingJobName="job")
 
 
-def test_assumed_role_acts_in_its_account(emulator: EmulatorProcess) -> None:
+def test_assumed_role_acts_in_its_account(emulator: ForkedEmulator) -> None:
     assumed = client(emulator, "sts", "anybody").assume_role(
         RoleArn=f"arn:aws:iam::{THIRD}:role/Training", RoleSessionName="session"
     )["Credentials"]
@@ -103,9 +103,7 @@ def test_assumed_role_acts_in_its_account(emulator: EmulatorProcess) -> None:
 @pytest.mark.parametrize(
     ("role", "signs_as"), [pytest.param([], "SageMakerRole", marks=pytest.mark.nightly), (["--role", "Own"], "Own")]
 )
-def test_a_command_runs_as_an_account(
-    emulator: EmulatorProcess, role: list[str], signs_as: str, tmp_path: Path
-) -> None:
+def test_a_command_runs_as_an_account(emulator: ForkedEmulator, role: list[str], signs_as: str, tmp_path: Path) -> None:
     state_dir = ["--state-dir", str(emulator.state_dir), "--account", OTHER]
     script = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
     run = [sys.executable, "-m", "emulator", "run", *state_dir, *role, "--", sys.executable, "-c", script]
@@ -114,7 +112,7 @@ def test_a_command_runs_as_an_account(
     assert said == f"arn:aws:sts::{OTHER}:assumed-role/{signs_as}/SageMaker\n"
 
 
-def test_a_shell_signs_as_an_account(emulator: EmulatorProcess, tmp_path: Path) -> None:
+def test_a_shell_signs_as_an_account(emulator: ForkedEmulator, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "emulator", "env", "--state-dir", str(emulator.state_dir), "--account"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run([*command, OTHER], capture_output=True, text=True, check=True, timeout=400, env=environment)
@@ -125,7 +123,7 @@ def test_a_shell_signs_as_an_account(emulator: EmulatorProcess, tmp_path: Path) 
 
 # The last one, for it stops the emulator.
 @pytest.mark.slow
-def test_accounts_have_jobs_of_their_own_which_outlast_a_restart(state: Path, emulator: EmulatorProcess) -> None:
+def test_accounts_have_jobs_of_their_own_which_outlast_a_restart(state: Path, emulator: ForkedEmulator) -> None:
     arns = [train(emulator, key) for key in ("anybody", OTHER)]
     assert arns == [f"arn:aws:sagemaker:us-east-1:{account}:training-job/job" for account in (DEFAULT, OTHER)]
     for key, account in (("anybody", DEFAULT), (OTHER, OTHER)):
@@ -147,7 +145,7 @@ def test_accounts_have_jobs_of_their_own_which_outlast_a_restart(state: Path, em
     )
     sent = run_command(*command, "--account", OTHER).stdout.splitlines()
     assert {json.loads(line)["Content"]["account"] for line in sent} == {OTHER}
-    with EmulatorProcess(state, runtime="process", account_id=DEFAULT) as again:
+    with ForkedEmulator(state, runtime="process", account_id=DEFAULT) as again:
         for key, arn in zip(("anybody", OTHER), arns, strict=True):
             found = client(again, "sagemaker", key).describe_training_job(TrainingJobName="job")
             assert found["TrainingJobArn"] == arn

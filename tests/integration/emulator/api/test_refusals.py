@@ -8,8 +8,8 @@ import pytest
 import urllib3
 
 from sdk_compat.demo.training_job import RULES_IMAGE, build_rule, build_training_job
-from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
+from tests.forked_emulator import ForkedEmulator
 from tests.waiting import has_ended, wait_until
 
 BUCKET = "refusals"
@@ -21,9 +21,9 @@ RETRY = "jobs/us-east-1/{}/rules/Overfit/retry"
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedEmulator]:
     """An emulator with a job that saves nothing and failed at once, and one with a rule that runs on."""
-    with EmulatorProcess(tmp_path_factory.mktemp("refusals") / "state", runtime="process") as started:
+    with ForkedEmulator(tmp_path_factory.mktemp("refusals") / "state", runtime="process") as started:
         make_client(started.endpoint_url, "s3").create_bucket(Bucket=BUCKET)
         sagemaker = make_client(started.endpoint_url, "sagemaker")
         bare = build_job("bare", "nobody-built:1")
@@ -44,7 +44,7 @@ def build_job(name: str, image: str, **members: Any) -> dict[str, Any]:
     )
 
 
-def ask(emulator: EmulatorProcess, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+def ask(emulator: ForkedEmulator, method: str, path: str, body: Any = None) -> tuple[int, Any]:
     answer = urllib3.request(method, f"{emulator.endpoint_url}/_emulator/{path}", body=json.dumps(body), retries=False)
     return answer.status, answer.json()
 
@@ -109,13 +109,13 @@ def ask(emulator: EmulatorProcess, method: str, path: str, body: Any = None) -> 
     ],
 )
 def test_what_to_send_instead_is_said(
-    method: str, path: str, body: Any, status: int, said: str, emulator: EmulatorProcess
+    method: str, path: str, body: Any, status: int, said: str, emulator: ForkedEmulator
 ) -> None:
     answered, content = ask(emulator, method, path, body)
     assert (answered, content["error"]) == (status, said)
 
 
-def test_what_is_refused_changes_nothing(emulator: EmulatorProcess) -> None:
+def test_what_is_refused_changes_nothing(emulator: ForkedEmulator) -> None:
     status, faults = ask(emulator, "PUT", "faults", {"sqs": {"delay": "1ms"}})
     assert (status, faults["sqs"]["delay"]) == (200, 0.001)
     assert ask(emulator, "PUT", "faults", {"sqs": {"error": 2}})[0] == 400

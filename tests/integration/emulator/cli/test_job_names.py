@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 from emulator.cli.commands import main
 from sdk_compat.demo.training_job import build_training_job
-from sdk_compat.emulator_process import EmulatorProcess
 from sdk_compat.notebook import TrainingJob
 from smdebug.exceptions import SMDebugValueError
 from smdebug.profiler.analysis.notebook_utils.training_job import TrainingJob as ProfiledJob
 from tests.boto3_client import make_client
+from tests.forked_emulator import ForkedEmulator
 from tests.waiting import has_ended, wait_until
 
 NAMES = ("tb-2026", "m-outb", "twice-a", "twice-b", *(f"many-{at:02}" for at in range(25)))
@@ -25,9 +25,9 @@ BUCKET = "names"
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedEmulator]:
     """An emulator with jobs that failed at once, one of them in two regions."""
-    with EmulatorProcess(tmp_path_factory.mktemp("names") / "state", runtime="process") as started:
+    with ForkedEmulator(tmp_path_factory.mktemp("names") / "state", runtime="process") as started:
         make_client(started.endpoint_url, "s3").create_bucket(Bucket=BUCKET)
         there = {"CreateBucketConfiguration": {"LocationConstraint": "eu-west-1"}}
         make_client(started.endpoint_url, "s3", "eu-west-1").create_bucket(Bucket=f"{BUCKET}-eu-west-1", **there)
@@ -48,13 +48,13 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProce
         yield started
 
 
-def run(emulator: EmulatorProcess, *arguments: str, code: int = 0) -> str:
+def run(emulator: ForkedEmulator, *arguments: str, code: int = 0) -> str:
     done = CliRunner().invoke(main, [*arguments, "--state-dir", str(emulator.state_dir)])
     assert done.exit_code == code, done.output
     return done.output
 
 
-def run_rules(emulator: EmulatorProcess, run_of: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run_rules(emulator: ForkedEmulator, run_of: str, folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return subprocess.run(
         [sys.executable, "-P", "-m", "emulator", "rules", "run", "Overfit", "--no-wait", f"--trial={run_of}"],
@@ -67,7 +67,7 @@ def run_rules(emulator: EmulatorProcess, run_of: str, folder: Path) -> subproces
     )
 
 
-def test_the_job_that_begins_so_goes_before_those_that_end_so(emulator: EmulatorProcess) -> None:
+def test_the_job_that_begins_so_goes_before_those_that_end_so(emulator: ForkedEmulator) -> None:
     assert run(emulator, "describe", "tb").startswith("tb-2026  (us-east-1)\n")
     assert run(emulator, "describe", "outb").startswith("m-outb  (us-east-1)\n")
     assert run(emulator, "open", "--print", "tb").endswith("#/jobs/us-east-1/tb-2026\n")
@@ -75,7 +75,7 @@ def test_the_job_that_begins_so_goes_before_those_that_end_so(emulator: Emulator
     assert run(emulator, "describe", "eu-west-1/twice").startswith("twice-a  (eu-west-1)\n")
 
 
-def test_an_export_that_cannot_be_written_is_one_line(emulator: EmulatorProcess, tmp_path: Path) -> None:
+def test_an_export_that_cannot_be_written_is_one_line(emulator: ForkedEmulator, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "job"
     refused = run(emulator, "export", "tb-2026", "--output", str(folder), code=1)
@@ -84,7 +84,7 @@ def test_an_export_that_cannot_be_written_is_one_line(emulator: EmulatorProcess,
 
 @pytest.mark.parametrize(("command", "option"), [(["state", "export"], []), (["report", "tb-2026"], ["--output"])])
 def test_a_file_that_exists_is_kept(
-    command: list[str], option: list[str], emulator: EmulatorProcess, tmp_path: Path
+    command: list[str], option: list[str], emulator: ForkedEmulator, tmp_path: Path
 ) -> None:
     file = tmp_path / "file"
     file.write_text("kept")
@@ -106,7 +106,7 @@ def test_a_file_that_exists_is_kept(
         *(["open", "--print"], ["report"], ["tensorboard"]),
     ],
 )
-def test_several_are_refused_with_their_names(command: list[str], emulator: EmulatorProcess) -> None:
+def test_several_are_refused_with_their_names(command: list[str], emulator: ForkedEmulator) -> None:
     more = ["loss"] if command == ["plot"] else []
     several = "twice matches 3 training jobs: "
     said = run(emulator, *command, "twice", *more, code=3)
@@ -120,7 +120,7 @@ def test_several_are_refused_with_their_names(command: list[str], emulator: Emul
     assert "There is no training job : " in run(emulator, *command, "", *more, code=3)
 
 
-def test_a_long_list_is_cut(emulator: EmulatorProcess) -> None:
+def test_a_long_list_is_cut(emulator: ForkedEmulator) -> None:
     said = run(emulator, "describe", "many", code=3)
     assert said.startswith("many matches 25 training jobs: us-east-1/many-24, ")
     assert " and 5 more. " in said
@@ -128,14 +128,14 @@ def test_a_long_list_is_cut(emulator: EmulatorProcess) -> None:
         TrainingJob("many", emulator.endpoint_url)
 
 
-def test_rules_judge_a_job_by_its_name(emulator: EmulatorProcess, tmp_path: Path) -> None:
+def test_rules_judge_a_job_by_its_name(emulator: ForkedEmulator, tmp_path: Path) -> None:
     done = run_rules(emulator, "tb", tmp_path)
     assert (done.returncode, "/tb-2026/debug-output" in done.stdout) == (1, True), done
     refused = run_rules(emulator, "twice", tmp_path)
     assert (refused.returncode, refused.stderr.startswith("twice matches 3 training jobs: ")) == (3, True)
 
 
-def test_rules_judge_a_folder_of_that_name_unless_it_is_an_export(emulator: EmulatorProcess, tmp_path: Path) -> None:
+def test_rules_judge_a_folder_of_that_name_unless_it_is_an_export(emulator: ForkedEmulator, tmp_path: Path) -> None:
     (tmp_path / "twice").mkdir()
     assert run_rules(emulator, "twice", tmp_path).stdout == "Error: Nothing was saved at twice.\n"
     # Unless it is what export wrote of the job.
@@ -145,7 +145,7 @@ def test_rules_judge_a_folder_of_that_name_unless_it_is_an_export(emulator: Emul
     assert "/tb-2026/debug-output" in done.stdout, done
 
 
-def test_notebooks_take_the_same_names(emulator: EmulatorProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebooks_take_the_same_names(emulator: ForkedEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint_url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
@@ -161,7 +161,7 @@ def test_notebooks_take_the_same_names(emulator: EmulatorProcess, monkeypatch: p
     assert json.dumps(missing.value.response["Error"])
 
 
-def test_jobs_are_chosen_by_status_name_and_age(emulator: EmulatorProcess) -> None:
+def test_jobs_are_chosen_by_status_name_and_age(emulator: ForkedEmulator) -> None:
     assert "tb-2026" in run(emulator, "jobs", "--status", "failed", "--name", "tb", "--since", "1h")
     assert run(emulator, "jobs", "--status", "Completed") == "No training job matches.\n"
     assert run(emulator, "jobs", "--since", "0s") == "No training job matches.\n"
@@ -170,17 +170,17 @@ def test_jobs_are_chosen_by_status_name_and_age(emulator: EmulatorProcess) -> No
     assert "'soon'" in run(emulator, "jobs", "--since", "soon", code=2)
 
 
-def test_a_status_is_reported_once_where_both_are_the_same(emulator: EmulatorProcess) -> None:
+def test_a_status_is_reported_once_where_both_are_the_same(emulator: ForkedEmulator) -> None:
     assert run(emulator, "describe", "tb-2026").splitlines()[1] == "Failed"
 
 
 @pytest.mark.parametrize("command", ["env", "run"])
-def test_a_region_that_aws_has_not_is_refused(command: str, emulator: EmulatorProcess) -> None:
+def test_a_region_that_aws_has_not_is_refused(command: str, emulator: ForkedEmulator) -> None:
     said = run(emulator, command, "--region", "mars", *(["true"] if command == "run" else []), code=2)
     assert "'mars' is not an AWS region: give one such as us-east-1." in said
 
 
-def test_the_last_lines_of_a_log(emulator: EmulatorProcess) -> None:
+def test_the_last_lines_of_a_log(emulator: ForkedEmulator) -> None:
     logs = make_client(emulator.endpoint_url, "logs")
     group = {"logGroupName": "/aws/sagemaker/TrainingJobs"}
     (stream,) = logs.describe_log_streams(**group, logStreamNamePrefix="tb-2026/")["logStreams"]
@@ -192,7 +192,7 @@ def test_the_last_lines_of_a_log(emulator: EmulatorProcess) -> None:
     assert run(emulator, "logs", "tb-2026", "--tail", "99") == run(emulator, "logs", "tb-2026")
 
 
-def test_a_job_without_a_line_of_log_says_why(emulator: EmulatorProcess) -> None:
+def test_a_job_without_a_line_of_log_says_why(emulator: ForkedEmulator) -> None:
     asked = ["logs", "m-outb"]
     why = "m-outb printed nothing: smdebug-emulator describe m-outb says how it ended.\n"
     assert run(emulator, *asked, code=3) == run(emulator, *asked, "--follow", "--json", code=3) == why
@@ -205,7 +205,7 @@ def test_a_job_without_a_line_of_log_says_why(emulator: EmulatorProcess) -> None
         assert run(emulator, *asked, *tail, code=3).startswith("m-outb has no log: its containers did not start")
 
 
-def test_tables_fit_80_columns(emulator: EmulatorProcess) -> None:
+def test_tables_fit_80_columns(emulator: ForkedEmulator) -> None:
     for command in (["jobs"], ["status"], ["describe", "tb-2026"], ["images", "list"], ["doctor"]):
         done = CliRunner().invoke(
             main,
@@ -216,14 +216,14 @@ def test_tables_fit_80_columns(emulator: EmulatorProcess) -> None:
         assert [line for line in done.output.splitlines() if len(line) > 80 and paths not in line] == [], command
 
 
-def test_importing_a_job_that_exists_says_what_to_do(emulator: EmulatorProcess, tmp_path: Path) -> None:
+def test_importing_a_job_that_exists_says_what_to_do(emulator: ForkedEmulator, tmp_path: Path) -> None:
     run(emulator, "export", "tb-2026", "--output", str(tmp_path / "job"))
     said = run(emulator, "import", str(tmp_path / "job"), code=1)
     assert said.startswith("A job tb-2026 already exists in us-east-1: import it into another emulator")
     assert "reset --job-name-prefix tb-2026" in said
 
 
-def test_an_import_makes_the_buckets_of_its_region_again(emulator: EmulatorProcess, tmp_path: Path) -> None:
+def test_an_import_makes_the_buckets_of_its_region_again(emulator: ForkedEmulator, tmp_path: Path) -> None:
     bucket = {"Bucket": f"{BUCKET}-eu-west-1"}
     s3, sagemaker = (make_client(emulator.endpoint_url, service, "eu-west-1") for service in ("s3", "sagemaker"))
     described = sagemaker.describe_training_job(TrainingJobName="twice-a")

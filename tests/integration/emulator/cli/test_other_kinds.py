@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from emulator.cli.commands import main
 from emulator.cli.jobs.jobs import NO_SUCH_JOB
 from sdk_compat.demo.training_job import ROLE_ARN, build_training_job
-from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
+from tests.forked_emulator import ForkedEmulator
 from tests.waiting import ENDED, wait_until
 
 BUCKET = "other-kinds"
@@ -19,9 +19,9 @@ TRIAL = ("RoleArn", "OutputDataConfig", "ResourceConfig", "StoppingCondition")
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedEmulator]:
     """An emulator with a tuning job whose one trial failed, and an execution that ended at a Fail step."""
-    with EmulatorProcess(tmp_path_factory.mktemp("kinds") / "state", runtime="process") as started:
+    with ForkedEmulator(tmp_path_factory.mktemp("kinds") / "state", runtime="process") as started:
         make_client(started.endpoint_url, "s3").create_bucket(Bucket=BUCKET)
         sagemaker = make_client(started.endpoint_url, "sagemaker")
         training = build_training_job(
@@ -67,13 +67,13 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProce
         yield started
 
 
-def run(emulator: EmulatorProcess, *arguments: str) -> str:
+def run(emulator: ForkedEmulator, *arguments: str) -> str:
     done = CliRunner().invoke(main, [*arguments, "--state-dir", str(emulator.state_dir)], env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     return done.output
 
 
-def test_a_tuning_job_and_its_trials(emulator: EmulatorProcess) -> None:
+def test_a_tuning_job_and_its_trials(emulator: ForkedEmulator) -> None:
     heading, row = run(emulator, "tuning").splitlines()
     assert heading.split() == ["Tuning", "job", "Status", "Trials", "Best", "Objective", "Created"]
     assert row.split()[:5] == ["search", "Failed", "1/1", "-", "loss"]
@@ -87,7 +87,7 @@ def test_a_tuning_job_and_its_trials(emulator: EmulatorProcess) -> None:
     assert run(emulator, "tuning", "--status", "Completed") == "No tuning jobs.\n"
 
 
-def test_a_pipeline_execution_and_its_steps(emulator: EmulatorProcess) -> None:
+def test_a_pipeline_execution_and_its_steps(emulator: ForkedEmulator) -> None:
     heading, row = run(emulator, "pipelines").splitlines()
     assert heading.split() == ["Execution", "Pipeline", "Status", "Steps", "Created"]
     name, *others = row.split()
@@ -99,7 +99,7 @@ def test_a_pipeline_execution_and_its_steps(emulator: EmulatorProcess) -> None:
     assert json.loads(run(emulator, "pipelines", name, "--json"))["stepList"][0]["name"] == "Refuse"
 
 
-def test_names_in_short(emulator: EmulatorProcess) -> None:
+def test_names_in_short(emulator: ForkedEmulator) -> None:
     whole = run(emulator, "tuning", "search")
     assert [run(emulator, "tuning", name) for name in ("arc", f"{REGION}/search", f"{REGION}/arc")] == [whole] * 3
     (execution,) = json.loads(run(emulator, "pipelines", "--json"))

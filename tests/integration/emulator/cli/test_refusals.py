@@ -9,17 +9,17 @@ from click.testing import CliRunner
 
 from emulator.cli.commands import main
 from sdk_compat.demo.training_job import RULES_IMAGE, build_training_job
-from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
+from tests.forked_emulator import ForkedEmulator
 from tests.waiting import has_ended, wait_until
 
 BUCKET = "refusals"
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedEmulator]:
     """An emulator with a job that saves nothing and failed at once, and one that runs on and prints nothing."""
-    with EmulatorProcess(tmp_path_factory.mktemp("refusals") / "state", runtime="process") as started:
+    with ForkedEmulator(tmp_path_factory.mktemp("refusals") / "state", runtime="process") as started:
         make_client(started.endpoint_url, "s3").create_bucket(Bucket=BUCKET)
         sagemaker = make_client(started.endpoint_url, "sagemaker")
         for name, image in (("bare", "nobody-built:1"), ("endless", RULES_IMAGE)):
@@ -31,7 +31,7 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProce
         yield started
 
 
-def run(emulator: EmulatorProcess, *arguments: str, code: int = 0) -> str:
+def run(emulator: ForkedEmulator, *arguments: str, code: int = 0) -> str:
     done = CliRunner().invoke(main, [*arguments, "--state-dir", str(emulator.state_dir)])
     assert done.exit_code == code, done.output
     return done.output
@@ -52,7 +52,7 @@ def run(emulator: EmulatorProcess, *arguments: str, code: int = 0) -> str:
         (["pipelines", "flow"], "There is no pipeline execution flow: smdebug-emulator pipelines lists them.\n"),
     ],
 )
-def test_the_reason_is_one_sentence(command: list[str], said: str, emulator: EmulatorProcess, tmp_path: Path) -> None:
+def test_the_reason_is_one_sentence(command: list[str], said: str, emulator: ForkedEmulator, tmp_path: Path) -> None:
     more = [str(tmp_path / "job")] if command[-1] == "--output" else []
     done = CliRunner().invoke(main, [*command, *more, "--state-dir", str(emulator.state_dir)])
     assert done.exit_code != 0
@@ -69,19 +69,19 @@ def test_the_reason_is_one_sentence(command: list[str], said: str, emulator: Emu
         ("pipelines", "No pipeline executions.\n"),
     ],
 )
-def test_an_empty_list_is_said(command: str, said: str, emulator: EmulatorProcess) -> None:
+def test_an_empty_list_is_said(command: str, said: str, emulator: ForkedEmulator) -> None:
     assert run(emulator, command) == said
     assert run(emulator, command, "--json") == "[]\n"
 
 
-def test_an_export_into_a_folder_with_files_writes_nothing(emulator: EmulatorProcess, tmp_path: Path) -> None:
+def test_an_export_into_a_folder_with_files_writes_nothing(emulator: ForkedEmulator, tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     refused = run(emulator, "export", "bare", "--output", str(tmp_path), code=1)
     assert refused == f"{tmp_path} already exists and is not empty: give another folder with --output.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_an_object_that_no_file_can_hold_is_skipped(emulator: EmulatorProcess, tmp_path: Path) -> None:
+def test_an_object_that_no_file_can_hold_is_skipped(emulator: ForkedEmulator, tmp_path: Path) -> None:
     s3 = make_client(emulator.endpoint_url, "s3")
     for key in ("output/bare/output/kept", "output/bare/output/folder/"):
         s3.put_object(Bucket=BUCKET, Key=key, Body=b"x")
@@ -90,7 +90,7 @@ def test_an_object_that_no_file_can_hold_is_skipped(emulator: EmulatorProcess, t
     assert (tmp_path / "job" / "objects" / BUCKET / "output/bare/output/kept").read_bytes() == b"x"
 
 
-def test_without_a_browser_the_address_is_printed(emulator: EmulatorProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_browser_the_address_is_printed(emulator: ForkedEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webbrowser.open", lambda _address: False)
     address, said = run(emulator, "open", "bare").splitlines()
     assert address == f"{emulator.endpoint_url}/console#/jobs/us-east-1/bare"

@@ -21,8 +21,8 @@ from emulator.exceptions import ResourceInUse
 from emulator.state.disk import DiskBudget
 from emulator.state.kept_states import KEPT_SECONDS, MOST_KEPT, KeptStates
 from sdk_compat.demo.training_job import build_training_job
-from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
+from tests.forked_emulator import ForkedEmulator
 from tests.waiting import has_ended, wait_until
 
 pytestmark = pytest.mark.slow
@@ -31,15 +31,15 @@ COMMAND = [sys.executable, "-P", "-m", "emulator", "reset"]
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedEmulator]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SMDEBUG_EMULATOR_MOTO_API", "1")
-        with EmulatorProcess(tmp_path_factory.mktemp("reset") / "state", runtime="process") as started:
+        with ForkedEmulator(tmp_path_factory.mktemp("reset") / "state", runtime="process") as started:
             yield started
 
 
 @pytest.fixture
-def emulator(shared: EmulatorProcess) -> EmulatorProcess:
+def emulator(shared: ForkedEmulator) -> ForkedEmulator:
     """One that holds nothing, and has forgotten nothing."""
     reset(shared, "--all", "--yes", "--no-undo")
     for archive in (shared.state_dir / "forgotten").glob("*"):
@@ -47,7 +47,7 @@ def emulator(shared: EmulatorProcess) -> EmulatorProcess:
     return shared
 
 
-def fill(emulator: EmulatorProcess, name: str) -> None:
+def fill(emulator: ForkedEmulator, name: str) -> None:
     """Let it hold a job that failed, a bucket with an object, and a queue."""
     s3, sagemaker = (make_client(emulator.endpoint_url, service) for service in ("s3", "sagemaker"))
     s3.create_bucket(Bucket=name)
@@ -60,7 +60,7 @@ def fill(emulator: EmulatorProcess, name: str) -> None:
     make_client(emulator.endpoint_url, "sqs").create_queue(QueueName=name)
 
 
-def read(emulator: EmulatorProcess) -> tuple[list[str], ...]:
+def read(emulator: ForkedEmulator) -> tuple[list[str], ...]:
     """Return the names of jobs, buckets and queues."""
     jobs: Any = make_client(emulator.endpoint_url, "sagemaker").list_training_jobs()
     buckets: Any = make_client(emulator.endpoint_url, "s3").list_buckets()
@@ -72,14 +72,14 @@ def read(emulator: EmulatorProcess) -> tuple[list[str], ...]:
     )
 
 
-def reset(emulator: EmulatorProcess, *options: str, code: int = 0) -> str:
+def reset(emulator: ForkedEmulator, *options: str, code: int = 0) -> str:
     """Run the command in this process, where it has been imported, and where no terminal answers it."""
     done = CliRunner().invoke(main, ["reset", *options, "--state-dir", str(emulator.state_dir)], catch_exceptions=False)
     assert done.exit_code == code, done.output
     return done.output
 
 
-def answer_reset(emulator: EmulatorProcess, answer: str) -> tuple[int, str]:
+def answer_reset(emulator: ForkedEmulator, answer: str) -> tuple[int, str]:
     """Reset on a terminal, and answer its question."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -99,7 +99,7 @@ ONE: tuple[list[str], ...] = (["one"], ["one"], ["one"])
 NOTHING: tuple[list[str], ...] = ([], [], [])
 
 
-def test_everything_is_removed_only_with_the_confirming_option(emulator: EmulatorProcess) -> None:
+def test_everything_is_removed_only_with_the_confirming_option(emulator: ForkedEmulator) -> None:
     fill(emulator, "one")
     what = "1 job, 1 bucket with 2 objects, and all else in the emulator on"
     options: tuple[str, ...]
@@ -116,7 +116,7 @@ def test_everything_is_removed_only_with_the_confirming_option(emulator: Emulato
     assert read(emulator) == NOTHING
 
 
-def test_what_was_forgotten_comes_back_and_what_was_there_is_kept(emulator: EmulatorProcess) -> None:
+def test_what_was_forgotten_comes_back_and_what_was_there_is_kept(emulator: ForkedEmulator) -> None:
     assert "Nothing can be undone" in reset(emulator, "--undo", code=1)
     fill(emulator, "one")
     said = reset(emulator, "--all", "--yes")
@@ -139,7 +139,7 @@ def test_what_was_forgotten_comes_back_and_what_was_there_is_kept(emulator: Emul
     assert read(emulator) == ONE, "nothing was kept of what --no-undo forgot"
 
 
-def test_two_undos_at_once_lose_nothing(emulator: EmulatorProcess) -> None:
+def test_two_undos_at_once_lose_nothing(emulator: ForkedEmulator) -> None:
     fill(emulator, "one")
     reset(emulator, "--all", "--yes")
     fill(emulator, "two")
@@ -153,7 +153,7 @@ def test_two_undos_at_once_lose_nothing(emulator: EmulatorProcess) -> None:
     assert sorted(jobs for jobs, _, _ in states) == [["one"], ["two"]]
 
 
-def test_jobs_that_run_are_stopped_and_kept_as_they_ended(emulator: EmulatorProcess) -> None:
+def test_jobs_that_run_are_stopped_and_kept_as_they_ended(emulator: ForkedEmulator) -> None:
     fill(emulator, "one")
     sagemaker = make_client(emulator.endpoint_url, "sagemaker")
     request = build_training_job(
@@ -249,7 +249,7 @@ def test_a_state_that_cannot_be_kept_costs_none_that_is(tmp_path: Path, monkeypa
         kept.close()
 
 
-def test_motos_own_reset_forgets_the_jobs_as_well(emulator: EmulatorProcess) -> None:
+def test_motos_own_reset_forgets_the_jobs_as_well(emulator: ForkedEmulator) -> None:
     fill(emulator, "one")
     sagemaker = make_client(emulator.endpoint_url, "sagemaker")
     role = "arn:aws:iam::123456789012:role/r"
@@ -281,9 +281,9 @@ def test_motos_own_reset_forgets_the_jobs_as_well(emulator: EmulatorProcess) -> 
 @pytest.mark.nightly  # what is written after any reset is on the disk at once
 def test_what_follows_motos_own_reset_outlasts_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMDEBUG_EMULATOR_MOTO_API", "1")
-    with EmulatorProcess(tmp_path / "state", runtime="process") as started:
+    with ForkedEmulator(tmp_path / "state", runtime="process") as started:
         with urlopen(f"{started.endpoint_url}/moto-api/reset", data=b"") as answer:
             assert json.load(answer) == {"status": "ok"}
         fill(started, "one")
-    with EmulatorProcess(tmp_path / "state", runtime="process") as again:
+    with ForkedEmulator(tmp_path / "state", runtime="process") as again:
         assert read(again) == ONE

@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from emulator.cli.commands import main
-from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
 from tests.commands import run_command
+from tests.forked_emulator import ForkedEmulator
 from tests.waiting import wait_until
 
 Start = Callable[..., subprocess.Popen[str]]
@@ -65,9 +65,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedEmulator]:
     """One that no test stops."""
-    with EmulatorProcess(tmp_path_factory.mktemp("service") / "state", runtime="process") as started:
+    with ForkedEmulator(tmp_path_factory.mktemp("service") / "state", runtime="process") as started:
         yield started
 
 
@@ -150,7 +150,7 @@ def test_what_differs_from_usual_is_reported(start: Start, tmp_path: Path, monke
     assert err.count("\n") == 1
 
 
-def test_a_second_emulator_on_the_folder_is_one_line(start: Start, shared: EmulatorProcess) -> None:
+def test_a_second_emulator_on_the_folder_is_one_line(start: Start, shared: ForkedEmulator) -> None:
     address = shared.endpoint_url
     second = start("--port", "0", state_dir=shared.state_dir)
     out, err = second.communicate(timeout=400)
@@ -205,7 +205,7 @@ def test_without_an_emulator_the_commands_say_how_to_start_one(command: list[str
 
 @pytest.mark.parametrize("arguments", [["rules", "list"], ["env"]])
 def test_files_of_the_current_folder_take_no_module_s_place(
-    shared: EmulatorProcess, tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+    shared: ForkedEmulator, tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commands' own subprocesses start in the user's folder, where any name may be taken."""
     for name in ("smdebug", "sdk_compat", "json", "botocore"):
@@ -275,7 +275,7 @@ def test_a_detached_emulator_outlives_its_command(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_emulator_of_another_version_is_reported(
-    shared: EmulatorProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared: ForkedEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("emulator.cli.running.VERSION", "9.9")

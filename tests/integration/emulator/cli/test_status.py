@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sdk_compat.emulator_process import EmulatorProcess
+from tests.forked_emulator import ForkedEmulator
 from tests.other_s3 import BUCKET, VARIABLES, run_other_s3
 
 pytestmark = pytest.mark.slow
@@ -17,7 +17,7 @@ def test_status_says_where_the_copy_is(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch.setenv(name, value)
     with run_other_s3() as other:
         monkeypatch.setenv("SMDEBUG_EMULATOR_S3_ENDPOINT", other.endpoint_url)
-        with EmulatorProcess(tmp_path / "state", runtime="process") as emulator:
+        with ForkedEmulator(tmp_path / "state", runtime="process") as emulator:
             command = [sys.executable, "-P", "-m", "emulator", "status", "--state-dir", str(emulator.state_dir)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr

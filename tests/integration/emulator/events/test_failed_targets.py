@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sdk_compat.demo.training_job import build_training_job
-from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
+from tests.forked_emulator import ForkedEmulator
 from tests.integration.emulator.small_emulator import build_zip
 from tests.waiting import wait_until
 
@@ -20,13 +20,13 @@ def handler(event, context):
 """
 
 
-def list_failures(emulator: EmulatorProcess) -> list[str]:
+def list_failures(emulator: ForkedEmulator) -> list[str]:
     (job,) = emulator.ask("jobs")["jobs"]
     return [each["text"] for each in job["warnings"] if each["code"] == "EventTargetFailed"]
 
 
 def test_a_job_has_one_warning_of_each_target_that_fails(tmp_path: Path) -> None:
-    with EmulatorProcess(tmp_path / "state", runtime="process", warm=None) as emulator:
+    with ForkedEmulator(tmp_path / "state", runtime="process", warm=None) as emulator:
         s3, iam, functions, events, sagemaker = (
             make_client(emulator.endpoint_url, service) for service in ("s3", "iam", "lambda", "events", "sagemaker")
         )

@@ -9,15 +9,15 @@ from urllib.request import Request, urlopen
 import pytest
 
 from sdk_compat.demo.training_job import build_training_job
-from sdk_compat.emulator_process import EmulatorProcess
 from tests.boto3_client import make_client
+from tests.forked_emulator import ForkedEmulator
 
 JOB = "tagged"
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProcess]:
-    with EmulatorProcess(tmp_path_factory.mktemp("tags") / "state", runtime="process", warm=None) as started:
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedEmulator]:
+    with ForkedEmulator(tmp_path_factory.mktemp("tags") / "state", runtime="process", warm=None) as started:
         make_client(started.endpoint_url, "s3").create_bucket(Bucket="tags")
         request = build_training_job(
             JOB, image="nobody-built:1", hyperparameters={}, channels=(), collections={}, bucket="tags"
@@ -27,7 +27,7 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorProce
         yield started
 
 
-def ask(emulator: EmulatorProcess, path: str, body: Any = None) -> dict[str, Any]:
+def ask(emulator: ForkedEmulator, path: str, body: Any = None) -> dict[str, Any]:
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
     request = Request(f"{emulator.endpoint_url}/_emulator/jobs/us-east-1/{JOB}{path}", data, headers)
@@ -36,7 +36,7 @@ def ask(emulator: EmulatorProcess, path: str, body: Any = None) -> dict[str, Any
         return found
 
 
-def test_tags_are_set_removed_and_those_of_aws_s_operations(emulator: EmulatorProcess) -> None:
+def test_tags_are_set_removed_and_those_of_aws_s_operations(emulator: ForkedEmulator) -> None:
     assert ask(emulator, "")["tags"] == {"team": "vision"}
     changed = ask(emulator, "/tags", {"tags": {"note": "der Vergleich: 0.5", "team": None, "never-set": None}})
     assert changed == {"tags": {"note": "der Vergleich: 0.5"}} == {"tags": ask(emulator, "")["tags"]}
@@ -50,7 +50,7 @@ def test_tags_are_set_removed_and_those_of_aws_s_operations(emulator: EmulatorPr
     [None, {}, [], {"": "x"}, {"aws:x": "y"}, {"k" * 129: ""}, {"k": "v" * 257}, {"k": 1}, {"k": "<b>"}],
     ids=lambda tags: str(tags)[:20],
 )
-def test_what_aws_does_not_accept_is_refused(emulator: EmulatorProcess, tags: Any) -> None:
+def test_what_aws_does_not_accept_is_refused(emulator: ForkedEmulator, tags: Any) -> None:
     before = ask(emulator, "")["tags"]
     with pytest.raises(HTTPError) as refused:
         ask(emulator, "/tags", {"tags": tags})
@@ -60,6 +60,6 @@ def test_what_aws_does_not_accept_is_refused(emulator: EmulatorProcess, tags: An
     assert ask(emulator, "")["tags"] == before
 
 
-def test_more_tags_than_aws_keeps_are_refused(emulator: EmulatorProcess) -> None:
+def test_more_tags_than_aws_keeps_are_refused(emulator: ForkedEmulator) -> None:
     with pytest.raises(HTTPError, match="400"):
         ask(emulator, "/tags", {"tags": {f"key-{at}": "" for at in range(51)}})
