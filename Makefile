@@ -82,7 +82,7 @@ CHECKED = $(if $(WHAT),$(wildcard $(addprefix tests/unit/,$(WHAT)) $(addprefix t
 	tests/unit tests/integration tests/end_to_end/test_pytorch.py)
 
 check: .venv/.tests ## lint, types, import contracts, quick unit and integration tests; WHAT=smdebug/rules for one package
-	@$(MAKE) --no-print-directory lint types imports $(if $(WHAT),,console)
+	@$(MAKE) --no-print-directory --jobs 2 lint types imports $(if $(WHAT),,console)
 	@test -n "$(strip $(CHECKED))" || { echo "There are no tests of $(WHAT). Name a folder of tests/unit, for example WHAT=smdebug/rules."; exit 1; }
 	@SMDEBUG_EMULATOR_TEST_BACK_ENDS=process $(BIN)/python -m pytest -q --numprocesses 2 -m 'not slow and not docker and not versions and not nightly and not gpu' $(CHECKED) $(PYTEST_ARGS)
 
