@@ -62,9 +62,8 @@ def test_without_node_a_message_says_what_to_install(tmp_path: Path, monkeypatch
 def test_packages_that_cannot_be_had_are_one_error_and_leave_nothing_half(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9/")
-    monkeypatch.setenv("npm_config_fetch_retries", "0")
-    monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
+    # npm itself, without its registry, is in test_check.py.
+    monkeypatch.setattr(build, "find_node", lambda: (Path("/bin/false"), Path("npm")))
     with pytest.raises(BuildError, match="npm's packages cannot be installed"):
         build_console(tmp_path / "built", tmp_path / "cache")
     assert not (tmp_path / "built").exists()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from emulator.console import build, check
+from emulator.console.build import BuildError
 from emulator.console.check import CheckError, check_sources, main
 
 pytestmark = pytest.mark.slow
@@ -39,16 +40,18 @@ def cache(tmp_path: Path) -> Path:
 def test_sources_that_passed_are_checked_again_only_when_they_change(
     sources: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The first check alone: the others take seconds, and `make lint` runs them.
+    monkeypatch.setattr(check, "_CHECKS", check._CHECKS[:1])
     check_sources(cache)
     with monkeypatch.context() as patch:
         patch.setattr(check, "find_node", lambda: pytest.fail("they were checked again"))
         check_sources(cache)
-    # The first check finds it: the others take seconds.
     (sources / "src" / "badly.ts").write_text("export const a = [1,2]\n")
     with pytest.raises(CheckError, match=r"(?s)^prettier in .*badly\.ts"):
         check_sources(cache)
 
 
+@pytest.mark.nightly  # by day the others check the sources as they are, by `make lint`
 @pytest.mark.parametrize(
     ("name", "text", "finder"),
     [
@@ -66,6 +69,28 @@ def test_each_check_finds_its_faults(
     assert not (cache / "checked").exists()
 
 
+@pytest.mark.usefixtures("sources")
+def test_a_registry_that_cannot_be_reached_fails_in_ci_alone(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "npm's packages cannot be installed: npm error code ECONNREFUSED"
+
+    def refuse(_cache: Path, *, development: bool) -> Path:
+        raise BuildError(f"{said} {development}")
+
+    monkeypatch.setattr(check, "install_packages", refuse)
+    monkeypatch.delenv("CI", raising=False)
+    assert main([], cache) == 0
+    assert capsys.readouterr().err == "npm's registry cannot be reached: the console's sources were not checked.\n"
+    monkeypatch.setenv("CI", "1")
+    assert main([], cache) == 1
+    assert capsys.readouterr().err == f"{said} True\n"
+    monkeypatch.delenv("CI")
+    said = "npm error code EJSONPARSE"
+    assert main([], cache) == 1, "what is wrong in the sources is an error everywhere"
+
+
+@pytest.mark.nightly  # the test before this one has the registry's error in the words that npm has for it
 def test_without_npm_they_are_skipped_with_a_sentence_but_fail_in_ci(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
