@@ -3,13 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from emulator.cli.commands import main
 from sdk_compat.demo.training_job import build_training_job
@@ -20,7 +19,7 @@ from tests.boto3_client import make_client
 from tests.forked_emulator import ForkedEmulator
 from tests.waiting import has_ended, wait_until
 
-NAMES = ("tb-2026", "m-outb", "twice-a", "twice-b", *(f"many-{at:02}" for at in range(25)))
+NAMES = ("tb-2026", "m-outb", "twice-a", "twice-b", *(f"many-{at:02}" for at in range(21)))
 BUCKET = "names"
 
 
@@ -54,17 +53,27 @@ def run(emulator: ForkedEmulator, *arguments: str, code: int = 0) -> str:
     return done.output
 
 
-def run_rules(emulator: ForkedEmulator, run_of: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "emulator", "rules", "run", "Overfit", "--no-wait", f"--trial={run_of}"],
-        env=environment | {"SMDEBUG_EMULATOR_STATE_DIR": str(emulator.state_dir)},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+@pytest.fixture
+def rules_of(emulator: ForkedEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Result]:
+    """Run a rule by the command line, in a folder of the test, on what a name means there."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(emulator.state_dir))
+    monkeypatch.chdir(tmp_path)
+    return lambda run_of: CliRunner().invoke(main, ["rules", "run", "Overfit", "--no-wait", f"--trial={run_of}"])
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The programs that commands would have become."""
+    started: list[list[str]] = []
+
+    def note(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        started.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("emulator.cli.jobs.other_programs.subprocess.run", note)
+    return started
 
 
 def test_the_job_that_begins_so_goes_before_those_that_end_so(emulator: ForkedEmulator) -> None:
@@ -122,27 +131,31 @@ def test_several_are_refused_with_their_names(command: list[str], emulator: Fork
 
 def test_a_long_list_is_cut(emulator: ForkedEmulator) -> None:
     said = run(emulator, "describe", "many", code=3)
-    assert said.startswith("many matches 25 training jobs: us-east-1/many-24, ")
-    assert " and 5 more. " in said
-    with pytest.raises(LookupError, match=r"many matches 25 training jobs: .* and 5 more\."):
+    assert said.startswith("many matches 21 training jobs: us-east-1/many-20, ")
+    assert " and 1 more. " in said
+    with pytest.raises(LookupError, match=r"many matches 21 training jobs: .* and 1 more\."):
         TrainingJob("many", emulator.endpoint_url)
 
 
-def test_rules_judge_a_job_by_its_name(emulator: ForkedEmulator, tmp_path: Path) -> None:
-    done = run_rules(emulator, "tb", tmp_path)
-    assert (done.returncode, "/tb-2026/debug-output" in done.stdout) == (1, True), done
-    refused = run_rules(emulator, "twice", tmp_path)
-    assert (refused.returncode, refused.stderr.startswith("twice matches 3 training jobs: ")) == (3, True)
+def test_rules_judge_a_job_by_its_name(rules_of: Callable[[str], Result], capfd: pytest.CaptureFixture[str]) -> None:
+    judged = rules_of("tb").exit_code
+    assert (judged, "/tb-2026/debug-output" in (said := capfd.readouterr().out)) == (1, True), said
+    refused = rules_of("twice")
+    assert (refused.exit_code, refused.stderr.startswith("twice matches 3 training jobs: ")) == (3, True)
 
 
-def test_rules_judge_a_folder_of_that_name_unless_it_is_an_export(emulator: ForkedEmulator, tmp_path: Path) -> None:
+def test_rules_judge_a_folder_of_that_name_unless_it_is_an_export(
+    rules_of: Callable[[str], Result], programs: list[list[str]], tmp_path: Path
+) -> None:
     (tmp_path / "twice").mkdir()
-    assert run_rules(emulator, "twice", tmp_path).stdout == "Error: Nothing was saved at twice.\n"
+    rules_of("twice")
     # Unless it is what export wrote of the job.
     (tmp_path / "tb-2026").mkdir()
     (tmp_path / "tb-2026" / "job.json").touch()
-    done = run_rules(emulator, "tb-2026", tmp_path)
-    assert "/tb-2026/debug-output" in done.stdout, done
+    rules_of("tb-2026")
+    folder, job = [command[-1] for command in programs]
+    assert folder == "--trial=twice"
+    assert job.endswith("/tb-2026/debug-output")
 
 
 def test_notebooks_take_the_same_names(emulator: ForkedEmulator, monkeypatch: pytest.MonkeyPatch) -> None:

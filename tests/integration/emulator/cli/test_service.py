@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -17,12 +18,22 @@ from click.testing import CliRunner
 from emulator.cli.commands import main
 from tests.boto3_client import make_client
 from tests.commands import run_command
-from tests.forked_emulator import ForkedEmulator
-from tests.waiting import wait_until
+from tests.forked_emulator import ForkedEmulator, ForkedProcess, open_forking_process
 
 Start = Callable[..., subprocess.Popen[str]]
 
 COMMAND = [sys.executable, "-m", "emulator"]
+
+
+class ForkedStart(NamedTuple):
+    """A `start` in a fork, and the file that has its standard error."""
+
+    process: ForkedProcess
+    log: Path
+
+    def end(self) -> tuple[int, str, str]:
+        """Wait for its end, and return the exit code, the rest of its output, and its standard error."""
+        return self.process.wait(), self.process.stdout.read(), self.log.read_text()
 
 
 @contextmanager
@@ -55,13 +66,28 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.communicate(timeout=400)
 
 
-def first_line(process: subprocess.Popen[str]) -> str:
+@pytest.fixture
+def fork(tmp_path: Path) -> Iterator[Callable[..., ForkedStart]]:
+    """Start one in a fork, where no test asks for a signal or a module of the interpreter's own."""
+    started: list[ForkedStart] = []
+
+    def begin(*, state_dir: Path = tmp_path / "state", runtime: str = "process") -> ForkedStart:
+        log = tmp_path / f"{len(started)}.log"
+        arguments = ["start", "--port", "0", "--runtime", runtime, "--state-dir", str(state_dir)]
+        with log.open("w") as errors:
+            process = open_forking_process().fork(arguments, os.environ, errors.fileno(), new_session=False)
+        started.append(ForkedStart(process, log))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.process.kill()
+        each.process.communicate()
+
+
+def first_line(process: subprocess.Popen[str] | ForkedProcess) -> str:
     assert process.stdout is not None
     return process.stdout.readline()
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=400)
 
 
 @pytest.fixture(scope="module")
@@ -71,19 +97,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedEmulator]
         yield started
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(signal.SIGINT, marks=pytest.mark.nightly),
-        signal.SIGTERM,
-        pytest.param(signal.SIGHUP, marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.nightly  # by day a fork and one with an upstream smdebug beside it start so, and end by SIGTERM
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_start_says_one_line_and_stops_cleanly(start: Start, tmp_path: Path, number: signal.Signals) -> None:
     process = start("--port", "0")
     line = first_line(process)
     assert line.startswith("http://127.0.0.1:")
-    assert "Containers run as local processes, as requested." in line
     assert f"State: {tmp_path / 'state'}" in line
     process.send_signal(number)
     out, err = process.communicate(timeout=400)
@@ -91,12 +110,18 @@ def test_start_says_one_line_and_stops_cleanly(start: Start, tmp_path: Path, num
 
 
 @pytest.mark.slow
-def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
+def test_a_session_with_every_command(fork: Callable[..., ForkedStart], tmp_path: Path) -> None:
     state = str(tmp_path / "state")
-    process = start("--port", "0")
-    endpoint = first_line(process).split()[0]
+    started = fork()
+    line = first_line(started.process)
+    endpoint = line.split()[0]
+    assert endpoint.startswith("http://127.0.0.1:")
+    assert "Containers run as local processes, as requested." in line
+    assert f"State: {state}" in line
 
-    exported = run("env", "--state-dir", state)  # which becomes another program
+    exported = subprocess.run(  # which becomes another program
+        [*COMMAND, "env", "--state-dir", state], capture_output=True, text=True, check=True, timeout=400
+    )
     assert f"export AWS_ENDPOINT_URL={endpoint}\n" in exported.stdout
     shell = subprocess.run(
         ["/bin/sh", "-c", f"{exported.stdout}\nenv"],
@@ -109,7 +134,7 @@ def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
     assert "AWS_DEFAULT_REGION=us-east-1\n" in shell.stdout
 
     status = json.loads(run_command("status", "--state-dir", state, "--json").stdout)
-    assert status["emulator"]["pid"] == process.pid
+    assert status["emulator"]["pid"] == started.process.pid
     assert status["emulator"]["status"] == "running"
     assert status["trainingJobs"] == []
     shown = run_command("status", "--state-dir", state).stdout
@@ -129,9 +154,9 @@ def test_a_session_with_every_command(start: Start, tmp_path: Path) -> None:
     interrupted = run_command("interrupt", "no-such-job", "--state-dir", state, code=3)
     assert interrupted.stderr == "There is no training job no-such-job: smdebug-emulator jobs lists the jobs.\n"
 
-    stopped = run("stop", "--state-dir", state)
+    stopped = run_command("stop", "--state-dir", state)
     assert stopped.stdout == f"Stopped the emulator at {endpoint}.\n"
-    assert process.wait(60) == 0
+    assert started.end() == (0, "", "")
 
 
 def test_what_differs_from_usual_is_reported(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,37 +175,30 @@ def test_what_differs_from_usual_is_reported(start: Start, tmp_path: Path, monke
     assert err.count("\n") == 1
 
 
-def test_a_second_emulator_on_the_folder_is_one_line(start: Start, shared: ForkedEmulator) -> None:
-    address = shared.endpoint_url
-    second = start("--port", "0", state_dir=shared.state_dir)
-    out, err = second.communicate(timeout=400)
-    assert (second.returncode, out) == (1, "")
+def test_a_second_emulator_on_the_folder_is_one_line(fork: Callable[..., ForkedStart], shared: ForkedEmulator) -> None:
+    code, out, err = fork(state_dir=shared.state_dir).end()
+    assert (code, out) == (1, "")
     assert err.startswith("Another emulator is using the state folder")
-    assert f"; it answers at {address}: use that one, stop it" in err
+    assert f"; it answers at {shared.endpoint_url}: use that one, stop it" in err
     assert err.count("\n") == 1
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(start: Start, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_one_line(fork: Callable[..., ForkedStart], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    process = start("--port", "0", state_dir=tmp_path / "file" / "state")
-    out, err = process.communicate(timeout=400)
-    assert (process.returncode, out) == (1, "")
+    code, out, err = fork(state_dir=tmp_path / "file" / "state").end()
+    assert (code, out) == (1, "")
     assert "cannot be written" in err
     assert err.count("\n") == 1
 
 
-def test_docker_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    started = subprocess.run(
-        [*COMMAND, "start", "--port", "0", "--runtime", "docker", "--state-dir", str(tmp_path / "state")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=400,
-        env={**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/nothing.sock"},
-    )
-    assert (started.returncode, started.stdout) == (1, "")
-    assert "--runtime process" in started.stderr
-    assert started.stderr.count("\n") == 1
+def test_docker_that_is_not_there_is_one_line(
+    fork: Callable[..., ForkedStart], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
+    code, out, err = fork(runtime="docker").end()
+    assert (code, out) == (1, "")
+    assert "--runtime process" in err
+    assert err.count("\n") == 1
 
 
 @pytest.mark.slow
@@ -203,7 +221,7 @@ def test_without_an_emulator_the_commands_say_how_to_start_one(command: list[str
     assert "smdebug-emulator start" in result.output
 
 
-@pytest.mark.parametrize("arguments", [["rules", "list"], ["env"]])
+@pytest.mark.parametrize("arguments", [["rules", "list"], pytest.param(["env"], marks=pytest.mark.nightly)])
 def test_files_of_the_current_folder_take_no_module_s_place(
     shared: ForkedEmulator, tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,30 +265,6 @@ def test_library_alone_says_which_extra_the_service_needs() -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("The service needs click")
     assert "smdebug-emulator[emulator]" in done.stderr
-
-
-@pytest.mark.slow
-def test_a_detached_emulator_outlives_its_command(tmp_path: Path) -> None:
-    state = str(tmp_path / "state")
-    kept = [tmp_path / "state" / "jobs" / f"{name}-0123456789ab" for name in ("old", "new")]
-    for folder in kept:
-        folder.mkdir(parents=True)
-    os.utime(kept[0], (1, 1))
-    options = ["--log-level", "debug", "--retention", "1h", "--retention-size", "1G"]
-    started = run("start", "-d", "--port", "0", "--runtime", "process", "--state-dir", state, *options)
-    try:
-        assert started.returncode == 0, started.stderr
-        wait_until(lambda: not kept[0].exists(), "what a job left an hour ago to be gone")
-        assert kept[1].exists()
-        assert started.stdout.startswith("http://127.0.0.1:")
-        assert started.stdout.endswith(f" Log: {state}/emulator.log\n")
-        looked = json.loads(run_command("doctor", "--json", "--state-dir", state).stdout)
-        found = {finding["subject"]: finding for finding in looked}
-        assert found["emulator"]["found"].startswith(f"it answers at {started.stdout.split()[0]}")
-        assert {"versions", "sdk", "engine", "disk", "clients"} <= found.keys()
-        assert (found["sdk"]["state"], found["sdk"]["found"]) == ("ok", "sagemaker 2.257.7")
-    finally:
-        run_command("stop", "--state-dir", state)
 
 
 @pytest.mark.slow

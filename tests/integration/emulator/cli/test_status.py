@@ -1,11 +1,10 @@
 """``status`` of an emulator whose state has a copy in another S3."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import run_command
 from tests.forked_emulator import ForkedEmulator
 from tests.other_s3 import BUCKET, VARIABLES, run_other_s3
 
@@ -18,7 +17,5 @@ def test_status_says_where_the_copy_is(tmp_path: Path, monkeypatch: pytest.Monke
     with run_other_s3() as other:
         monkeypatch.setenv("SMDEBUG_EMULATOR_S3_ENDPOINT", other.endpoint_url)
         with ForkedEmulator(tmp_path / "state", runtime="process") as emulator:
-            command = [sys.executable, "-P", "-m", "emulator", "status", "--state-dir", str(emulator.state_dir)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
-    assert done.returncode == 0, done.stderr
-    assert f"\nCopy      s3://{BUCKET} at {other.endpoint_url}, entry " in done.stdout
+            said = run_command("status", "--state-dir", str(emulator.state_dir)).stdout
+    assert f"\nCopy      s3://{BUCKET} at {other.endpoint_url}, entry " in said
