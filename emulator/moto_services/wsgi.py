@@ -6,6 +6,7 @@ import threading
 import traceback
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -32,6 +33,8 @@ _SIGNS_OF_BAD_INPUT = (
 )  # fmt: skip
 # Packages of moto's extras that are not installed, by the missing module, if the names differ.
 _PACKAGES = {"cfnlint": "cfn-lint"}
+# Hosts whose service is kept: one for each service and region, and clients choose the regions.
+_MOST_HOSTS = 1000
 
 
 class MotoApplication:
@@ -88,6 +91,9 @@ class MotoApplication:
                 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
                 self._dispatcher = DomainDispatcherApplication(create_backend_app)
+                # For each request it lists moto's folder, looks at its 200 folders, and matches 200 patterns.
+                of_host = lru_cache(_MOST_HOSTS)(self._dispatcher.get_backend_for_host)
+                self._dispatcher.get_backend_for_host = of_host
             return self._dispatcher
 
 
