@@ -121,16 +121,19 @@ def follow(
     progress: dict[str, Any] | None = None
     version, silent = -1, 0
     while not is_closing():
-        version = store.wait_for_change(version, _POLL_SECONDS)
-        sent = store.messages.list_sent(after, _AT_ONCE)
+        known, version = version, store.wait_for_change(version, _POLL_SECONDS)
+        is_written = version != known
+        sent = store.messages.list_sent(after, _AT_ONCE) if is_written else []
         if sent:
             after = sent[-1].sequence
             names = {str(name) for each in sent for name in _list_names(each.content)}
             yield _format("change", {"jobs": sorted(names), "sequence": after}, after)
-        elif store.messages.get_last_sent() < after:
+        elif is_written and store.messages.get_last_sent() < after:
             after = store.messages.get_last_sent()
             yield _format("hello", {"sequence": after}, after)
-        now = _measure(account, region, name) if name else None
+        now = progress
+        if name and (is_written or progress is None or _count_lines(account, region, name) != progress["lines"]):
+            now = _measure(account, region, name)
         if now and progress and now["warnings"] != progress["warnings"]:
             # No message is sent for a warning, but the job's page shows it.
             yield _format("change", {"jobs": [name], "sequence": after})
@@ -154,13 +157,17 @@ def _measure(account: Services, region: str, name: str) -> dict[str, Any]:
 
     The client requests the job's tensors when one of these changes.
     """
-    from emulator.jobs.runs.containers.logs import TRAINING_GROUP
-
-    logs = account.log_groups_for(region)
-    lines = sum(len(logs.find(TRAINING_GROUP, each)) for each in logs.list_streams(TRAINING_GROUP, f"{name}/"))
+    lines = _count_lines(account, region, name)
     found = account.store.find_training_job(region, name)
     warnings = 0 if found is None else len(account.store.list_warnings(found.arn))
     return {"lines": lines, "warnings": warnings, "status": None if found is None else found.secondary_status}
+
+
+def _count_lines(account: Services, region: str, name: str) -> int:
+    from emulator.jobs.runs.containers.logs import TRAINING_GROUP
+
+    logs = account.log_groups_for(region)
+    return sum(len(logs.find(TRAINING_GROUP, each)) for each in logs.list_streams(TRAINING_GROUP, f"{name}/"))
 
 
 def _format(event: str, data: Any, sequence: int | None = None) -> str:

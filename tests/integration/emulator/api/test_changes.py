@@ -76,6 +76,17 @@ def test_it_wakes_when_something_is_stored_and_ends_when_it_closes(account: Serv
     assert list(stream) == []
 
 
+def test_new_lines_of_the_watched_job_are_told_though_nothing_is_stored_beside_them(
+    account: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("emulator.api.changes._POLL_SECONDS", 0.001)
+    stream = follow(account, ("us-east-1", "watched"), 0, lambda: False)
+    told = (parse(text)[2] for text in stream if "event: progress" in text)
+    assert next(told) == {"lines": 0, "warnings": 0, "status": None}
+    account.log_groups_for("us-east-1").put("/aws/sagemaker/TrainingJobs", "watched/algo-1", [(1, "a"), (2, "b")])
+    assert next(told)["lines"] == 2
+
+
 def test_a_silent_stream_says_that_it_is_there(account: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("emulator.api.changes._POLL_SECONDS", 0.001)
     stream = follow(account, None, 0, lambda: False)
