@@ -27,7 +27,7 @@ _PORT = 5000
 def bare_worker(granted_namespaces: None) -> Iterator[SwarmNodes]:
     """A Swarm whose second node has no image at all."""
     with tempfile.TemporaryDirectory(prefix="smd-") as folder:
-        nodes = SwarmNodes(Path(folder) / "swarm", in_memory=True)
+        nodes = SwarmNodes(Path(folder) / "swarm", in_memory=True, linked=None)
         nodes.start()
         try:
             nodes.load(f"{_RULES}:latest", onto=[nodes.manager])

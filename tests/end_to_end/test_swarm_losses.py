@@ -97,7 +97,7 @@ def shared() -> Iterator[Path]:
 def three_nodes(granted_namespaces: None, shared: Path) -> Iterator[SwarmNodes]:
     """Nodes to be lost, joined as the page says: a manager that is to take no tasks, and two that do."""
     with tempfile.TemporaryDirectory(prefix="smd-") as folder:
-        nodes = SwarmNodes(Path(folder) / "swarm", 3, in_memory=True)
+        nodes = SwarmNodes(Path(folder) / "swarm", 3, in_memory=True, linked=None)
         nodes.start(join=False)
         try:
             nodes.load("smdebug-emulator/sagemaker-debugger-rules:latest", onto=[nodes.manager])

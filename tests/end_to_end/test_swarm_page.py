@@ -27,7 +27,7 @@ LEAVE = "docker swarm leave --force"
 def machines(granted_namespaces: None) -> Iterator[SwarmNodes]:
     """Two engines that know nothing of each other; the first has the image of the rules."""
     with tempfile.TemporaryDirectory(prefix="smd-") as folder:
-        nodes = SwarmNodes(Path(folder) / "swarm", in_memory=True)
+        nodes = SwarmNodes(Path(folder) / "swarm", in_memory=True, linked=None)
         nodes.start(join=False)
         try:
             nodes.load("smdebug-emulator/sagemaker-debugger-rules:latest", onto=[nodes.manager])
