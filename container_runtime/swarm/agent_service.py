@@ -44,7 +44,7 @@ _MODULES = (
     "container_runtime/swarm/file_transfer/tree_protocol.py",
 )
 _START_SECONDS = 60.0
-_POLL_SECONDS = 0.02
+_POLL_SECONDS = 0.05
 
 
 class AgentService:

@@ -37,7 +37,7 @@ from container_runtime.swarm.nodes import Nodes, SwarmNode
 
 logger = logging.getLogger(__name__)
 
-_POLL_SECONDS, _NODE_POLL_SECONDS = 0.02, 0.5
+_POLL_SECONDS, _NODE_POLL_SECONDS = 0.05, 0.5
 # Most time that a node may take to start a container, and that it may be away while it does.
 _START_SECONDS, _AWAY_SECONDS = 120.0, 15.0
 # Most time that a container without reserved capacity, such as the worker of a function, waits for a node.

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 NAME_LABEL = "smdebug-emulator.name"
 """Label of a container's service: name of the container."""
-_END_SECONDS, _POLL_SECONDS = 10.0, 0.02
+_END_SECONDS, _POLL_SECONDS = 10.0, 0.05
 
 
 class Tasks:
