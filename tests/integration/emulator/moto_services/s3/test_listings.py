@@ -35,7 +35,7 @@ def list_pages(s3: Any, **request: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("requests", [8, pytest.param(40, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("requests", [3, pytest.param(40, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("versioning", [False, True])
 def test_pages_are_those_that_moto_makes_of_all_keys(s3: Any, versioning: bool, requests: int) -> None:
     bucket = f"listed-{versioning}-{requests}".lower()
