@@ -45,17 +45,17 @@ def client(
     )
 
 
-def train(emulator: ForkedEmulator, key: str, name: str = "job", region: str = "us-east-1") -> str:
+def train(emulator: ForkedEmulator, key: str, *, region: str = "us-east-1", script: str = SCRIPT) -> str:
     """Start a job, and return its ARN."""
     bucket = f"bucket-{key}-{region}"
     place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
     client(emulator, "s3", key, region).create_bucket(Bucket=bucket, **place)
     answer = client(emulator, "sagemaker", key, region).create_training_job(
-        TrainingJobName=name,
+        TrainingJobName="job",
         AlgorithmSpecification={
             "TrainingImage": "pytorch-training:2.8.0-cpu-py312",
             "TrainingInputMode": "File",
-            "ContainerEntrypoint": ["python", "-c", SCRIPT],
+            "ContainerEntrypoint": ["python", "-c", script],
         },
         RoleArn=f"arn:aws:iam::{DEFAULT}:role/Training",
         OutputDataConfig={"S3OutputPath": f"s3://{bucket}/output"},
@@ -76,7 +76,8 @@ def wait_until_completed(emulator: ForkedEmulator, key: str, region: str = "us-e
     [("cn-north-1", "aws-cn"), pytest.param("us-gov-west-1", "aws-us-gov", marks=pytest.mark.nightly)],
 )
 def test_regions_of_other_partitions(emulator: ForkedEmulator, region: str, partition: str) -> None:
-    assert train(emulator, OTHER, region=region) == f"arn:{partition}:sagemaker:{region}:{OTHER}:training-job/job"
+    started = train(emulator, OTHER, region=region, script="pass")
+    assert started == f"arn:{partition}:sagemaker:{region}:{OTHER}:training-job/job"
     wait_until_completed(emulator, OTHER, region)
     elsewhere = client(emulator, "sagemaker", OTHER, "eu-west-1")
     for ask in (elsewhere.describe_training_job, elsewhere.stop_training_job, elsewhere.delete_training_job):
@@ -124,15 +125,15 @@ def test_a_shell_signs_as_an_account(emulator: ForkedEmulator, tmp_path: Path) -
 # The last one, for it stops the emulator.
 @pytest.mark.slow
 def test_accounts_have_jobs_of_their_own_which_outlast_a_restart(state: Path, emulator: ForkedEmulator) -> None:
-    arns = [train(emulator, key) for key in ("anybody", OTHER)]
+    arns = [train(emulator, "anybody", script="pass"), train(emulator, OTHER)]
     assert arns == [f"arn:aws:sagemaker:us-east-1:{account}:training-job/job" for account in (DEFAULT, OTHER)]
     for key, account in (("anybody", DEFAULT), (OTHER, OTHER)):
         wait_until_completed(emulator, key)
         (job,) = client(emulator, "sagemaker", key).list_training_jobs()["TrainingJobSummaries"]
         assert job["TrainingJobArn"].split(":")[4] == account
-        logs = client(emulator, "logs", key)
-        events = logs.filter_log_events(logGroupName="/aws/sagemaker/TrainingJobs")["events"]
-        assert f"I am {account}" in [event["message"] for event in events]
+    logs = client(emulator, "logs", OTHER)
+    events = logs.filter_log_events(logGroupName="/aws/sagemaker/TrainingJobs")["events"]
+    assert f"I am {OTHER}" in [event["message"] for event in events]
     assert client(emulator, "sagemaker", THIRD).list_training_jobs()["TrainingJobSummaries"] == []
     command = ["events", "--json", "--state-dir", str(state)]
     sent = run_command(*command).stdout.splitlines()
