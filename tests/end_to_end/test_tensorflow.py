@@ -104,7 +104,7 @@ def test_a_loop_with_a_hook_is_captured(read_job: Any) -> None:
     assert "hidden/outputs" in trial.tensor_names(collection="layers")
 
 
-# unit/smdebug/script_packages/test_tensorflow_io.py has paths of S3.
+# unit/smdebug/tensorflow/test_tensorflow_io.py has paths of S3.
 @pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_a_script_saves_and_reads_at_a_path_of_s3(staged: RunningEmulator, job_name: str, wait_for_job: Any) -> None:

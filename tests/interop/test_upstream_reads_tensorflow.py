@@ -1,24 +1,21 @@
 """Tests of our TensorFlow runs, read by the real smdebug 1.0.34.
 
-Names are those of the runs that it writes itself.
+That names are those of its own runs is tested in unit/smdebug/tensorflow/test_recorded_names.py.
 """
-
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.trials import create_trial
 from tests.interop.test_upstream_reads_ours import read_ours
 from tests.interop.upstream import Upstream
+from tests.unit.smdebug.tensorflow.frameworks import keras, tf
+
+pytestmark = pytest.mark.nightly
 
 EVERY = smd.SaveConfig(save_interval=1)
 X, Y = np.random.default_rng(0).random((16, 4), np.float32), np.random.default_rng(1).random((16, 2), np.float32)
@@ -36,14 +33,14 @@ def fresh_keras() -> Iterator[None]:
     smd.del_hook()
 
 
-def build_model() -> keras.Model:
+def build_model() -> "keras.Model":
     layers = [keras.Input((4,)), keras.layers.Dense(3, name="d1"), keras.layers.Dense(2, name="d2")]
     model = keras.Sequential(layers, name="net")
     model.compile("adam", "mse", metrics=["mae"])
     return model
 
 
-def fit(hook: smd.KerasHook) -> None:
+def fit(hook: "smd.KerasHook") -> None:
     model = build_model()
     model.fit(X, Y, batch_size=8, epochs=2, validation_data=(X, Y), verbose=0, callbacks=[hook])
     model.predict(X, batch_size=8, verbose=0, callbacks=[hook])
@@ -99,7 +96,6 @@ def write_session(out_dir: str) -> None:
 WRITERS = [write_fit, write_fit_reductions, write_fit_in_half_precision, write_tape, write_session]
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("write", WRITERS)
 def test_upstream_reads_the_same(write: Callable[[str], None], tmp_path: Path, upstream: Upstream) -> None:
     out_dir = str(tmp_path / "run")
@@ -109,22 +105,3 @@ def test_upstream_reads_the_same(write: Callable[[str], None], tmp_path: Path, u
     for name, found in ours["tensors"].items():
         assert found == original["tensors"][name], name
     assert ours == original
-
-
-def without_path(name: str) -> str:
-    """A variable's name without the model's, that Keras 3 puts before it."""
-    return name.replace("/net/", "/").replace("smdebug/reductions/", "")
-
-
-def test_fit_is_named_as_upstream_named_it(tmp_path: Path, recorded_runs: Path) -> None:
-    recorded = create_trial(str(recorded_runs / "tf_keras_fit" / "run"))
-    out_dir = str(tmp_path / "run")
-    write_fit(out_dir)
-    ours = create_trial(out_dir)
-    mine = {without_path(name) for name in ours.tensor_names()}
-    shown = {name for name in recorded.tensor_names() if not name.lower().startswith(("adam", "sgd", "scalar"))}
-    expected = {name.replace("accuracy", "mae") for name in shown}
-    assert expected <= mine, sorted(expected - mine)
-    for step, other in ((0, recorded.steps()[0]),):
-        for name in ("loss", "batch"):
-            assert ours.tensor(name).value(step).shape == recorded.tensor(name).value(other).shape == (1,)

@@ -1,6 +1,5 @@
 """Program `train` beside the toolkit's own: the same ends, without TensorFlow."""
 
-import inspect
 import json
 import os
 import re
@@ -13,7 +12,6 @@ from typing import cast
 import pytest
 
 from smdebug.absent_modules import describe_absent, describe_absent_launcher
-from smdebug.training_toolkit import list_tensorflow_errors
 
 OURS, TOOLKITS = "smdebug.training_toolkit", "sagemaker_training.cli.train"
 # A TensorFlow that writes down which processes import it.
@@ -156,12 +154,6 @@ def test_a_tensorflow_whose_source_says_nothing_is_imported_as_ever(
     reasons = [str(each.pop("failure")).splitlines()[-1] for each in (ours, theirs)]
     assert reasons[0] == reasons[1]
     assert ours | {"imported by": ["train.py"]} == theirs
-
-
-def test_the_names_are_those_of_tensorflows_classes() -> None:
-    errors = pytest.importorskip("tensorflow.python.framework.errors_impl")
-    classes = [name for name, found in inspect.getmembers(errors) if inspect.isclass(found)]
-    assert list_tensorflow_errors() == [*classes, "XlaRuntimeError"]
 
 
 def test_what_the_image_lacks_is_said_before_the_script_fails_of_it(tmp_path: Path, packages: Path) -> None:

@@ -3,34 +3,29 @@
 The hooks end with their test.
 """
 
-import os
+from collections.abc import Iterator
 from typing import Any
 
-from tests.unit.smdebug.hooks import closing_hooks
-
-# TensorFlow reads it when it is imported: it says what the processor can do on every start.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-from collections.abc import Iterator
-
-import keras
 import pytest
-import tensorflow as tf
 
 import smdebug.tensorflow as smd
+from tests.unit.smdebug.hooks import closing_hooks
+from tests.unit.smdebug.tensorflow.frameworks import keras, load_frameworks
 from tests.unit.smdebug.tensorflow.small_models import MakeHook
 from tests.unit.smdebug.written_run import WrittenRun
-
-# Only possible before the first tensor of the process is made.
-_CPU = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(_CPU, [tf.config.LogicalDeviceConfiguration()] * 2)
 
 WAYS = {"graph": {}, "jit": {"jit_compile": True}, "eager": {"run_eagerly": True}}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def loaded_frameworks() -> None:
+    """Have no test pay for the import, or see its warnings."""
+    load_frameworks()
+
+
 @pytest.fixture
 def make_hook(run: WrittenRun) -> Iterator[MakeHook]:
-    def build(**arguments: Any) -> smd.KerasHook:
+    def build(**arguments: Any) -> "smd.KerasHook":
         return smd.KerasHook(str(run.path), **{"save_config": smd.SaveConfig(save_interval=1), **arguments})
 
     with closing_hooks(build) as make:

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import numpy as np
-import tensorflow as tf
 
 import smdebug.tensorflow as smd
+from tests.unit.smdebug.tensorflow.frameworks import keras, tf
 
-MakeHook = Callable[..., smd.KerasHook]
+MakeHook = Callable[..., "smd.KerasHook"]
 
 
 def make_model(**compile_arguments: Any) -> Any:
@@ -39,36 +38,41 @@ def make_data(rows: int = 40) -> tuple[np.ndarray, np.ndarray]:
     return generator.random((rows, 4), np.float32), generator.random((rows, 2), np.float32)
 
 
-class Recorder(keras.callbacks.Callback):
-    """What Keras itself reports of each batch, and the weights that it leaves."""
+def make_recorder() -> Any:
+    """A callback with what Keras itself reports of each batch, and the weights that it leaves."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.logs: list[Any] = []
-        self.weights: list[Any] = []
-        self.functions: list[Any] = []
+    class Recorder(keras.callbacks.Callback):
+        def __init__(self) -> None:
+            super().__init__()
+            self.logs: list[Any] = []
+            self.weights: list[Any] = []
+            self.functions: list[Any] = []
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.logs.append(dict(logs))
-        self.weights.append(self.model.get_weights())
-        self.functions.append(self.model.train_function)
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.logs.append(dict(logs))
+            self.weights.append(self.model.get_weights())
+            self.functions.append(self.model.train_function)
+
+    return Recorder()
 
 
-class Taped(keras.Model):
+def make_taped_model(hook: "smd.KerasHook") -> Any:
     """A model whose training step records its loss on a wrapped tape."""
 
-    def __init__(self, hook: smd.KerasHook) -> None:
-        super().__init__(name="custom")
-        self.dense = keras.layers.Dense(2, name="d")
-        self._hook = hook
+    class Taped(keras.Model):
+        def __init__(self) -> None:
+            super().__init__(name="custom")
+            self.dense = keras.layers.Dense(2, name="d")
 
-    def call(self, x: Any) -> Any:
-        return self.dense(x)
+        def call(self, x: Any) -> Any:
+            return self.dense(x)
 
-    def train_step(self, data: Any) -> Any:
-        x, y = data
-        with self._hook.wrap_tape(tf.GradientTape()) as tape:
-            loss = tf.reduce_mean((self(x) - y) ** 2)
-        gradients = tape.gradient(loss, self.trainable_variables)
-        self.optimizer.apply(gradients, self.trainable_variables)
-        return {"my_loss": loss}
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            with hook.wrap_tape(tf.GradientTape()) as tape:
+                loss = tf.reduce_mean((self(x) - y) ** 2)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply(gradients, self.trainable_variables)
+            return {"my_loss": loss}
+
+    return Taped()

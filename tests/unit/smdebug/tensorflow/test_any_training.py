@@ -12,52 +12,59 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import smdebug.tensorflow as smd
+from tests.unit.smdebug.tensorflow.frameworks import keras, layers, tf
+from tests.unit.smdebug.tensorflow.frameworks import optimizers as optim
 from tests.unit.smdebug.tensorflow.small_models import MakeHook
 
 # What is odd about these trainings, Keras says without a hook, too. By day test_keras_hook.py and test_tape.py compare
 # one training of each way with one that has no hook.
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.filterwarnings("ignore")]
 
-L, optim = keras.layers, keras.optimizers
+L = layers
 ROWS, BATCH, FEATURES, CLASSES = 12, 4, 6, 3
 MIXTURES = int(os.environ.get("SMDEBUG_FUZZ_TRAININGS", "3"))
 # What TensorFlow merges of a layer and the next one, unless it is to give out what lies between.
 MERGES = ("constant_folding", "arithmetic_optimization")
 
 
-class Noisy(keras.layers.Layer):
-    """Draws numbers, keeps a state, and adds to the loss."""
+def make_noisy_layer() -> Any:
+    """A layer that draws numbers, keeps a state, and adds to the loss."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.seeds = keras.random.SeedGenerator(3)
-        self.seen = self.add_weight(shape=(), initializer="zeros", trainable=False)
+    class Noisy(keras.layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seeds = keras.random.SeedGenerator(3)
+            self.seen = self.add_weight(shape=(), initializer="zeros", trainable=False)
 
-    def call(self, x: Any, training: bool = False) -> Any:
-        self.seen.assign_add(1.0)
-        self.add_loss(0.01 * keras.ops.mean(keras.ops.square(x)))
-        return x + keras.random.normal((FEATURES,), seed=self.seeds) if training else x
+        def call(self, x: Any, training: bool = False) -> Any:
+            self.seen.assign_add(1.0)
+            self.add_loss(0.01 * keras.ops.mean(keras.ops.square(x)))
+            return x + keras.random.normal((FEATURES,), seed=self.seeds) if training else x
+
+    return Noisy()
 
 
-class Branching(keras.layers.Layer):
-    """Computes within a branch and a loop of the graph."""
+def make_branching_layer() -> Any:
+    """A layer that computes within a branch and a loop of the graph."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = L.Dense(FEATURES)
+    class Branching(keras.layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = L.Dense(FEATURES)
 
-    def build(self, shape: Any) -> None:
-        self.part.build(shape)
+        def build(self, shape: Any) -> None:
+            self.part.build(shape)
 
-    def call(self, x: Any) -> Any:
-        x = keras.ops.cond(keras.ops.sum(x) > 0, lambda: self.part(x), lambda: -self.part(x))
-        return keras.ops.while_loop(lambda number, _: number < 2, lambda number, y: (number + 1, y * 0.5), (0, x))[1]
+        def call(self, x: Any) -> Any:
+            x = keras.ops.cond(keras.ops.sum(x) > 0, lambda: self.part(x), lambda: -self.part(x))
+            _, x = keras.ops.while_loop(lambda number, _: number < 2, lambda number, y: (number + 1, y * 0.5), (0, x))
+            return x
+
+    return Branching()
 
 
 def share(x: Any) -> Any:
@@ -107,8 +114,8 @@ BODIES: dict[str, Callable[[Any], Any]] = {
     "shared": share,
     "nested": nest,
     "frozen": freeze,
-    "noisy": lambda x: Noisy()(L.Dense(FEATURES)(x)),
-    "branching": lambda x: Branching()(x),
+    "noisy": lambda x: make_noisy_layer()(L.Dense(FEATURES)(x)),
+    "branching": lambda x: make_branching_layer()(x),
 }
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "SGD": lambda: optim.SGD(0.1),
@@ -179,7 +186,7 @@ def mix() -> Iterator[Recipe]:
         yield Recipe(*map(chance.choice, parts))
 
 
-def train(recipe: Recipe, make_hook: Callable[[], smd.KerasHook] | None) -> list[Any]:
+def train(recipe: Recipe, make_hook: "Callable[[], smd.KerasHook] | None") -> list[Any]:
     """Train, and return all that a script may see of it."""
     keras.backend.clear_session()
     keras.utils.set_random_seed(7)
@@ -207,7 +214,7 @@ def train(recipe: Recipe, make_hook: Callable[[], smd.KerasHook] | None) -> list
     return [*seen, *(variable.numpy() for variable in (*model.variables, *optimizer.variables))]
 
 
-def go_by_hand(way: str, model: Any, loss: Any, hook: smd.KerasHook | None, x: Any, y: Any) -> list[Any]:
+def go_by_hand(way: str, model: Any, loss: Any, hook: "smd.KerasHook | None", x: Any, y: Any) -> list[Any]:
     batches = [(x[start : start + BATCH], y[start : start + BATCH]) for start in range(0, ROWS, BATCH)]
     if way == "train_on_batch":
         return [float(value) for batch in batches for value in model.train_on_batch(*batch)]
@@ -238,7 +245,7 @@ def assert_alike(first: list[Any], second: list[Any], tolerance: float) -> None:
 
 
 @pytest.fixture
-def make_thorough_hook(make_hook: MakeHook) -> Callable[[], smd.KerasHook]:
+def make_thorough_hook(make_hook: MakeHook) -> Callable[[], "smd.KerasHook"]:
     wanted = ["all", "optimizer_variables"]
     config = smd.SaveConfig(save_interval=2)
     return lambda: make_hook(save_all=True, include_collections=wanted, save_config=config)
@@ -256,7 +263,7 @@ RECIPES = [*list_each(), *mix()]
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
 def test_a_hook_changes_nothing(
-    recipe: Recipe, make_thorough_hook: Callable[[], smd.KerasHook], merges_nothing: None
+    recipe: Recipe, make_thorough_hook: Callable[[], "smd.KerasHook"], merges_nothing: None
 ) -> None:
     bare, captured = train(recipe, None), train(recipe, make_thorough_hook)
     # XLA may compute in another order where a function has more outputs.
@@ -265,7 +272,7 @@ def test_a_hook_changes_nothing(
 
 @pytest.mark.parametrize("recipe", RECIPES[:3], ids=str)
 def test_where_tensorflow_merges_layers_only_the_last_digits_differ(
-    recipe: Recipe, make_thorough_hook: Callable[[], smd.KerasHook]
+    recipe: Recipe, make_thorough_hook: Callable[[], "smd.KerasHook"]
 ) -> None:
     bare, captured = train(recipe, None), train(recipe, make_thorough_hook)
     assert [value for value in bare if isinstance(value, str)] == []

@@ -7,16 +7,14 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, SMDebugNotImplementedError, SMDebugValueError
-from smdebug.tensorflow.steps import taps
 from tests.unit.smdebug.scripts import RunScript
-from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, make_data, make_eager_model, make_model
+from tests.unit.smdebug.tensorflow.frameworks import keras, tf
+from tests.unit.smdebug.tensorflow.small_models import MakeHook, make_data, make_eager_model, make_model, make_recorder
 from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
@@ -64,7 +62,7 @@ def test_a_closed_hook_changes_nothing(make_hook: MakeHook, run: WrittenRun) -> 
     fit(model, hook)
     hook.close()
     before = run.steps
-    recorder = Recorder()
+    recorder = make_recorder()
     fit(model, hook, recorder)
     with hook.wrap_tape(tf.GradientTape()) as tape:
         loss = tf.reduce_sum(model(X))
@@ -205,12 +203,11 @@ def test_get_hook_knows_its_types(run: WrittenRun) -> None:
         smd.del_hook()
 
 
-class OddLogs(keras.callbacks.Callback):
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        logs |= {"nothing": None, "parts": {"a": 2.0 + epoch}, "last": 3.0}
-
-
 def test_a_log_value_that_is_no_number_costs_itself_only(make_hook: MakeHook, run: WrittenRun) -> None:
+    class OddLogs(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            logs |= {"nothing": None, "parts": {"a": 2.0 + epoch}, "last": 3.0}
+
     fit(make_eager_model(), OddLogs(), make_hook())
     values = run.values(run.steps[-1])
     assert (values["a"].item(), values["last"].item()) == (2.0, 3.0)
@@ -220,6 +217,8 @@ def test_a_log_value_that_is_no_number_costs_itself_only(make_hook: MakeHook, ru
 def test_a_keras_that_lacks_what_is_tapped_costs_the_steps_only(
     make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from smdebug.tensorflow.steps import taps
+
     monkeypatch.setattr("smdebug.tensorflow.steps.keras_3_steps.UPDATERS", (type("Optimizer", (), {}),))
     taps.find_tapped.cache_clear()
     with pytest.raises(SMDebugNotImplementedError, match=r"Optimizer of Keras .* has no method apply\(\)"):

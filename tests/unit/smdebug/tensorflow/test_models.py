@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.tensorflow.steps.model_names import ModelNames
-from tests.unit.smdebug.tensorflow.small_models import MakeHook, Recorder, Taped, make_data, make_model
+from tests.unit.smdebug.tensorflow.frameworks import keras, tf
+from tests.unit.smdebug.tensorflow.small_models import MakeHook, make_data, make_model, make_recorder, make_taped_model
 from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
@@ -23,30 +22,32 @@ def fit(model: Any, *callbacks: Any, x: Any = X, y: Any = Y, **compile_arguments
     return model.fit(x, y, batch_size=8, verbose=0, shuffle=False, callbacks=list(callbacks))
 
 
-class Block(keras.layers.Layer):
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self.inner = keras.layers.Dense(3, name="inner")
+def make_subclassed_model() -> Any:
+    class Block(keras.layers.Layer):
+        def __init__(self, **arguments: Any) -> None:
+            super().__init__(**arguments)
+            self.inner = keras.layers.Dense(3, name="inner")
 
-    def call(self, x: Any) -> Any:
-        return self.inner(x)
+        def call(self, x: Any) -> Any:
+            return self.inner(x)
 
+    class Subclassed(keras.Model):
+        def __init__(self) -> None:
+            super().__init__(name="sub")
+            self.block = Block(name="block")
+            self.head = keras.layers.Dense(2, name="head")
+            self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
 
-class Subclassed(keras.Model):
-    def __init__(self) -> None:
-        super().__init__(name="sub")
-        self.block = Block(name="block")
-        self.head = keras.layers.Dense(2, name="head")
-        self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
+        def call(self, x: Any, training: bool = False) -> Any:
+            return self.head(self.block(x)) * self.scale
 
-    def call(self, x: Any, training: bool = False) -> Any:
-        return self.head(self.block(x)) * self.scale
+    return Subclassed()
 
 
 @pytest.mark.parametrize("eagerly", [False, True])
 def test_a_subclassed_model_with_layers_of_layers(make_hook: MakeHook, run: WrittenRun, eagerly: bool) -> None:
-    model = Subclassed()
-    recorder = Recorder()
+    model = make_subclassed_model()
+    recorder = make_recorder()
     fit(model, make_hook(save_all=True), recorder, run_eagerly=eagerly)
     paths = {
         "block/weights/sub/block/inner/kernel:0",
@@ -66,17 +67,6 @@ def test_a_subclassed_model_with_layers_of_layers(make_hook: MakeHook, run: Writ
             np.testing.assert_array_equal(values[name], expected)
 
 
-class Late(keras.Model):
-    """Its layers, too, are made by the first batch."""
-
-    def build(self, shape: Any) -> None:
-        self.drop = keras.layers.Dropout(0.0, name="drop")
-        self.head = keras.layers.Dense(2, name="head")
-
-    def call(self, x: Any, training: bool = False) -> Any:
-        return self.head(self.drop(x, training=training))
-
-
 @pytest.mark.parametrize(
     "way",
     [
@@ -87,9 +77,19 @@ class Late(keras.Model):
 def test_the_first_step_of_a_model_that_it_builds(
     make_hook: MakeHook, run: WrittenRun, said: pytest.LogCaptureFixture, way: dict[str, bool]
 ) -> None:
+    class Late(keras.Model):
+        """Its layers, too, are made by the first batch."""
+
+        def build(self, shape: Any) -> None:
+            self.drop = keras.layers.Dropout(0.0, name="drop")
+            self.head = keras.layers.Dense(2, name="head")
+
+        def call(self, x: Any, training: bool = False) -> Any:
+            return self.head(self.drop(x, training=training))
+
     model = Late(name="late")
     hook = make_hook(save_all=True, save_config=smd.SaveConfig(save_steps=[0, 2]))
-    recorder = Recorder()
+    recorder = make_recorder()
     fit(model, hook, recorder, x=np.tile(X, (2, 1)), y=np.tile(Y, (2, 1)), **way)
     first, third = run.values(0), run.values(2)
     assert first.keys() == third.keys() >= {"drop/outputs", "head/inputs", "gradients/late/head/kernelGrad"}
@@ -103,14 +103,16 @@ def test_the_first_step_of_a_model_that_it_builds(
     assert [record for record in said.records if record.name == "smdebug" and record.levelname != "INFO"] == []
 
 
-def test_nested_models_and_a_shared_layer(make_hook: MakeHook, run: WrittenRun) -> None:
+def test_nested_models_and_a_shared_layer(
+    make_hook: MakeHook, run: WrittenRun, quick_way_without_xla: dict[str, bool]
+) -> None:
     shared = keras.layers.Dense(3, name="shared")
     entry = keras.Input((4,))
     encoder = keras.Model(entry, keras.layers.Dense(4, name="same")(entry), name="encoder")
     left, right = keras.Input((4,), name="left"), keras.Input((4,), name="right")
     joined = keras.layers.Concatenate(name="join")([shared(encoder(left)), shared(right)])
     outer = keras.Model({"left": left, "right": right}, keras.layers.Dense(2, name="same")(joined), name="outer")
-    fit(outer, make_hook(save_all=True), x={"left": X, "right": X + 1})
+    fit(outer, make_hook(save_all=True), x={"left": X, "right": X + 1}, **quick_way_without_xla)
     values = run.values(0)
     assert {"shared/outputs_0", "shared/outputs_1", "join/inputs_0", "join/inputs_1", "join/outputs"} <= set(values)
     assert {"inputs_0", "inputs_1", "labels", "predictions"} <= set(values)
@@ -165,7 +167,7 @@ def test_mixed_precision(make_hook: MakeHook, run: WrittenRun, policy: str) -> N
     keras.mixed_precision.set_global_policy(policy)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="d")], name="net")
     before = model.get_weights()
-    recorder = Recorder()
+    recorder = make_recorder()
     fit(model, make_hook(save_all=True), recorder, auto_scale_loss=True)
     values = run.values(0)
     half = np.float16 if policy == "mixed_float16" else np.float32
@@ -178,7 +180,9 @@ def test_mixed_precision(make_hook: MakeHook, run: WrittenRun, policy: str) -> N
     np.testing.assert_array_equal(values["d/outputs"].shape, (8, 2))
 
 
-def test_a_gan_shows_the_gradients_of_both(make_hook: MakeHook, run: WrittenRun) -> None:
+def test_a_gan_shows_the_gradients_of_both(
+    make_hook: MakeHook, run: WrittenRun, quick_way_without_xla: dict[str, bool]
+) -> None:
     class Gan(keras.Model):
         def __init__(self) -> None:
             super().__init__(name="gan")
@@ -197,28 +201,34 @@ def test_a_gan_shows_the_gradients_of_both(make_hook: MakeHook, run: WrittenRun)
             return {"g_loss": loss}
 
     model = Gan()
-    fit(model, make_hook(save_all=True), y=None)
+    fit(model, make_hook(save_all=True), y=None, **quick_way_without_xla)
     values = run.values(1)
     assert len([name for name in values if name.startswith("gradients/")]) == 4
     assert {"g/outputs_0", "g/outputs_1", "c/outputs_0", "g_loss"} <= set(values)
 
 
-# With jit_compile=True Keras itself cannot: XLA reaches the variables of one replica only.
-def test_two_replicas_train_together(make_hook: MakeHook, run: WrittenRun) -> None:
-    def train(*callbacks: Any) -> Any:
-        keras.utils.set_random_seed(0)
-        with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-            model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="d")], name="net")
-            model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse", metrics=["mae"])
-        before = model.get_weights()
-        history = model.fit(X, Y, batch_size=8, verbose=0, shuffle=False, callbacks=list(callbacks))
-        return before, model, history.history
+def train_replicas(*callbacks: Any) -> Any:
+    keras.utils.set_random_seed(0)
+    # With jit_compile=True Keras itself cannot: XLA reaches the variables of one replica only.
+    with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="d")], name="net")
+        model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse", metrics=["mae"])
+    before = model.get_weights()
+    history = model.fit(X, Y, batch_size=8, verbose=0, shuffle=False, callbacks=list(callbacks))
+    return before, model, history.history
 
-    _, bare, bare_history = train()
-    before, model, history = train(make_hook(save_all=True, save_config=smd.SaveConfig(save_steps=[0, 1])))
+
+@pytest.mark.nightly  # the next test compares the step of a hook with what it is to compute
+def test_replicas_train_as_without_a_hook(make_hook: MakeHook) -> None:
+    _, bare, bare_history = train_replicas()
+    _, model, history = train_replicas(make_hook(save_all=True))
     for mine, theirs in zip(model.get_weights(), bare.get_weights(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert all(history[name] == pytest.approx(values) for name, values in bare_history.items())
+
+
+def test_two_replicas_train_together(make_hook: MakeHook, run: WrittenRun) -> None:
+    before, _, _ = train_replicas(make_hook(save_all=True, save_config=smd.SaveConfig(save_steps=[0, 1])))
     values = run.values(0)
     # The sum over the replicas is the gradient of the whole batch.
     output = X[:8] @ before[0] + before[1]
@@ -237,7 +247,7 @@ def test_a_tape_of_a_replica_is_part_of_the_step_of_fit(make_hook: MakeHook, run
 
     # As many weights as the model of the test above: TensorFlow takes the two for one training of several processors.
     with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-        model = Taped(hook)
+        model = make_taped_model(hook)
         model.compile(optimizer=keras.optimizers.SGD(0.1))
     model.fit(X, Y, batch_size=8, verbose=0, shuffle=False, callbacks=[hook])
     assert hook.step == 1
@@ -267,7 +277,7 @@ def test_a_model_that_changes_between_steps_and_between_fits(make_hook: MakeHook
 
     model.fit(x, y, batch_size=2, verbose=0, callbacks=[hook, Freezes()])
     model.add(keras.layers.Dense(2, name="late"))
-    model.compile(optimizer="sgd", loss="mse")
+    model.compile(optimizer="sgd", loss="mse", run_eagerly=True)
     model.fit(x, y, batch_size=4, verbose=0, callbacks=[hook])
     hook.close()
     assert "late/weights/net/late/kernel:0" not in run.values(3)

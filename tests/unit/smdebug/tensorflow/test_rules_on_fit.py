@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cache
 
-import keras
 import numpy as np
 import pytest
 
@@ -13,6 +12,7 @@ from smdebug.rules.builtin.overfit import Overfit
 from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.hooks import closing_hooks
 from tests.unit.smdebug.rules.builtin.judging import find_firing
+from tests.unit.smdebug.tensorflow.frameworks import keras
 
 pytestmark = pytest.mark.slow
 
@@ -40,12 +40,17 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> Train:
     return start
 
 
-@pytest.mark.parametrize(("offset", "is_overfit"), [(0.0, False), (10.0, True)], ids=["same", "other"])
+# By day one training, whose losses of both modes a rule compares: other tests judge losses without a training.
+@pytest.mark.parametrize(
+    ("offset", "is_overfit"),
+    [pytest.param(0.0, False, id="same", marks=pytest.mark.nightly), pytest.param(10.0, True, id="other")],
+)
 def test_overfit_compares_training_and_validation(train: Train, offset: float, is_overfit: bool) -> None:
     trial = train(0.05, offset)
     assert bool(find_firing(Overfit(trial, patience=2, ratio_threshold=0.1))) is is_overfit
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["TRAIN", "EVAL"])
 @pytest.mark.parametrize(("rate", "stands_still"), [(0.05, False), (0.0, True)], ids=["learns", "stands"])
 def test_loss_not_decreasing_judges_each_mode(train: Train, mode: str, rate: float, stands_still: bool) -> None:

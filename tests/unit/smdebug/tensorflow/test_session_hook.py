@@ -8,20 +8,20 @@ from weakref import ref
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.exceptions import SMDebugNotImplementedError
 from tests.unit.smdebug.hooks import closing_hooks
+from tests.unit.smdebug.tensorflow.frameworks import tf, v1
 from tests.unit.smdebug.written_run import WrittenRun
 
-v1 = tf.compat.v1
+MakeHook = Callable[..., "smd.SessionHook"]
 X = np.random.default_rng(0).random((8, 3)).astype(np.float32)
 Y = 2 * X.sum(axis=1, keepdims=True)
 
 
 @pytest.fixture
-def make_session_hook(run: WrittenRun) -> Iterator[Callable[..., smd.SessionHook]]:
+def make_session_hook(run: WrittenRun) -> Iterator[MakeHook]:
     def build(**arguments: Any) -> smd.SessionHook:
         return smd.SessionHook(str(run.path), **{"save_config": smd.SaveConfig(save_interval=1), **arguments})
 
@@ -50,9 +50,7 @@ class Network:
 
 
 @pytest.mark.parametrize("resource", [True, False], ids=["resource", "reference"])
-def test_what_a_session_shows(
-    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun, resource: bool
-) -> None:
+def test_what_a_session_shows(make_session_hook: MakeHook, run: WrittenRun, resource: bool) -> None:
     hook = make_session_hook(
         include_collections=["weights", "biases", "gradients", "losses", "optimizer_variables", "mine"]
     )
@@ -80,7 +78,7 @@ def test_what_a_session_shows(
     assert sorted(collections["gradients"]["tensor_names"]) == sorted(tensor.name for tensor in gradients)
 
 
-def test_tensors_by_regex_and_modes(make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun) -> None:
+def test_tensors_by_regex_and_modes(make_session_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_session_hook(include_regex="^MatMul:0", save_config=smd.SaveConfig(save_interval=2))
     network = Network(hook)
     with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
@@ -97,9 +95,7 @@ def test_tensors_by_regex_and_modes(make_session_hook: Callable[..., smd.Session
     ]
 
 
-def test_a_run_is_asked_for_nothing_that_it_does_not_compute(
-    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun
-) -> None:
+def test_a_run_is_asked_for_nothing_that_it_does_not_compute(make_session_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_session_hook(save_all=True)
     network = Network(hook)
     with v1.train.MonitoredTrainingSession(hooks=[hook]) as session:
@@ -110,7 +106,7 @@ def test_a_run_is_asked_for_nothing_that_it_does_not_compute(
     assert {"x:0", "kernel:0", "output:0"} <= set(run.values(1))
 
 
-def test_losses_of_the_graph_are_found(make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun) -> None:
+def test_losses_of_the_graph_are_found(make_session_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_session_hook()
     network = Network()
     loss = v1.losses.mean_squared_error(network.y, network.output)
@@ -119,9 +115,7 @@ def test_losses_of_the_graph_are_found(make_session_hook: Callable[..., smd.Sess
     np.testing.assert_array_equal(run.values(0)[loss.name], expected)
 
 
-def test_a_loss_is_shown_though_only_the_update_is_asked_for(
-    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun
-) -> None:
+def test_a_loss_is_shown_though_only_the_update_is_asked_for(make_session_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_session_hook()
     network = Network(hook)
     losses: Any = hook.get_collection("losses")
@@ -134,7 +128,7 @@ def test_a_loss_is_shown_though_only_the_update_is_asked_for(
     np.testing.assert_allclose(run.values(1)["my_loss:0"], ((X.sum(axis=1, keepdims=True) - Y) ** 2).mean(), atol=1e-6)
 
 
-def test_training_is_the_same_with_a_hook(make_session_hook: Callable[..., smd.SessionHook]) -> None:
+def test_training_is_the_same_with_a_hook(make_session_hook: MakeHook) -> None:
     def train(hook: Any) -> Any:
         with tf.Graph().as_default():
             network = Network(hook)
@@ -152,7 +146,7 @@ def test_there_is_no_estimator(tmp_path: Path) -> None:
 
 
 def test_what_a_run_fetches_is_worked_out_once(
-    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun, monkeypatch: pytest.MonkeyPatch
+    make_session_hook: MakeHook, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from smdebug.tensorflow.steps.graph import FetchedGraph
 
@@ -194,9 +188,7 @@ def test_what_is_fetched_is_there_once_by_each_name(tmp_path: Path) -> None:
     assert not found["none"]
 
 
-def test_the_sessions_of_a_graph_are_seen_and_it_is_released(
-    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun
-) -> None:
+def test_the_sessions_of_a_graph_are_seen_and_it_is_released(make_session_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_session_hook(save_all=True)
 
     def evaluate() -> Any:
@@ -210,16 +202,14 @@ def test_the_sessions_of_a_graph_are_seen_and_it_is_released(
                 network.run(third)
             return ref(graph)
 
-    graphs = [evaluate() for _ in range(3)]
+    graphs = [evaluate() for _ in range(2)]
     gc.collect()
-    assert [graph() for graph in graphs] == [None] * 3
+    assert [graph() for graph in graphs] == [None] * 2
     hook.close()
-    assert run.steps == list(range(9))
+    assert run.steps == list(range(6))
 
 
-def test_steps_that_save_nothing_are_counted_in_their_mode(
-    make_session_hook: Callable[..., smd.SessionHook], run: WrittenRun
-) -> None:
+def test_steps_that_save_nothing_are_counted_in_their_mode(make_session_hook: MakeHook, run: WrittenRun) -> None:
     modes = {
         smd.modes.TRAIN: smd.SaveConfigMode(save_interval=4),
         smd.modes.EVAL: smd.SaveConfigMode(save_interval=3),

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import smdebug.tensorflow as smd
-from tests.unit.smdebug.tensorflow.small_models import MakeHook, Taped, make_data, make_model
+from tests.unit.smdebug.tensorflow.frameworks import keras, tf
+from tests.unit.smdebug.tensorflow.small_models import MakeHook, make_data, make_model, make_taped_model
 from tests.unit.smdebug.written_run import WrittenRun
 
 pytestmark = pytest.mark.slow
@@ -17,7 +16,7 @@ X, Y = make_data()
 PATHS = ("net/d1/kernel", "net/d1/bias", "net/d2/kernel", "net/d2/bias")
 WEIGHTS = {f"weights/{path}:0" for path in PATHS}
 GRADIENTS = {f"gradients/{path}Grad" for path in PATHS}
-BUILD = {"eager": lambda step: step, "function": tf.function}
+BUILD = {"eager": lambda step: step, "function": lambda step: tf.function(step)}
 
 
 def make_step(model: Any, hook: Any = None, optimizer: Any = None) -> Any:
@@ -76,7 +75,7 @@ def test_each_step_of_a_loop(make_hook: MakeHook, run: WrittenRun, kind: str) ->
     assert collections["losses"]["tensor_names"] == ["loss"]
 
 
-@pytest.mark.parametrize("kind", [pytest.param("eager", marks=pytest.mark.nightly), "function"])
+@pytest.mark.parametrize("kind", ["eager", pytest.param("function", marks=pytest.mark.nightly)])
 def test_the_loop_trains_as_without_a_hook(make_hook: MakeHook, kind: str) -> None:
     bare = make_model()
     run_steps(BUILD[kind](make_step(bare)))
@@ -130,7 +129,7 @@ def test_a_wrapped_tape_inside_fit_is_part_of_the_step_of_fit(
 ) -> None:
     hook = make_hook(include_collections=["gradients"])
 
-    model = Taped(hook)
+    model = make_taped_model(hook)
     model.compile(optimizer="sgd", run_eagerly=run_eagerly)
     history = model.fit(X, Y, batch_size=8, verbose=0, shuffle=False, callbacks=[hook])
     hook.close()

@@ -10,12 +10,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from smdebug.tracing import step_tracer
+from tests.unit.smdebug.tensorflow.frameworks import keras, tf
 from tests.unit.smdebug.tensorflow.small_models import MakeHook, make_data, make_model
 
 pytestmark = pytest.mark.slow
@@ -107,18 +106,19 @@ def check_tensorflows_own_profile(profile: Profile) -> None:
 def test_a_traced_training_is_the_same(profile: Profile, make_hook: MakeHook, quick_way: dict[str, bool]) -> None:
     bare = make_model(**quick_way)
     before = bare.get_weights()
-    expected = fit(bare, epochs=2).history
-    profile.configure(PARAMETERS)
+    expected = fit(bare).history
+    # Without TensorFlow's own profile, which takes a second.
+    profile.configure({name: told for name, told in PARAMETERS.items() if not name.startswith("Detailed")})
     hook = make_hook(save_all=True)
     model = make_model(**quick_way)
     model.set_weights(before)
-    history = fit(model, hook, epochs=2).history
+    history = fit(model, hook).history
     hook.close()
     for name, values in expected.items():
         np.testing.assert_allclose(history[name], values, rtol=1e-6)
     for weights, same in zip(model.get_weights(), bare.get_weights(), strict=True):
         np.testing.assert_allclose(weights, same, rtol=1e-6)
-    assert profile.count_events()["Step:ModeKeys.TRAIN"] == 10
+    assert profile.count_events()["Step:ModeKeys.TRAIN"] == 5
 
 
 def test_several_batches_of_one_execution_are_waited_for_one_by_one(profile: Profile, make_hook: MakeHook) -> None:

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import smdebug.tensorflow as smd
 from smdebug.tensorflow.untouched.zero_script_change import KerasWatch, watch_keras, watch_tapes
 from tests.unit.smdebug.scripts import WriteConfig
+from tests.unit.smdebug.tensorflow.frameworks import keras, tf
 from tests.unit.smdebug.written_run import WrittenRun
 
 

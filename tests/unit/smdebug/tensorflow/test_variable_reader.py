@@ -1,12 +1,21 @@
 """Tests of batched reading of many small variables."""
 
+from collections.abc import Callable
 from typing import Any
 
-import keras
 import numpy as np
-import tensorflow as tf
+import pytest
 
-from smdebug.tensorflow.steps.variable_reader import VariableReader
+from tests.unit.smdebug.tensorflow.frameworks import keras, tf
+
+MakeReader = Callable[[], Any]
+
+
+@pytest.fixture
+def make_reader() -> MakeReader:
+    from smdebug.tensorflow.steps.variable_reader import VariableReader
+
+    return VariableReader
 
 
 def make_variables(dtype: str, shapes: list[tuple[int, ...]]) -> dict[str, Any]:
@@ -15,11 +24,11 @@ def make_variables(dtype: str, shapes: list[tuple[int, ...]]) -> dict[str, Any]:
     return {f"{dtype}{index}": tf.Variable(tf.cast(each, dtype)) for index, each in enumerate(numbers)}
 
 
-def test_values_are_those_of_each_variable() -> None:
+def test_values_are_those_of_each_variable(make_reader: MakeReader) -> None:
     shapes: list[tuple[int, ...]] = [(), (1,), (0, 3), (2, 3), (4, 1, 2)]
     groups = [make_variables(dtype, shapes) for dtype in ("float32", "bool", "bfloat16", "complex64", "int64")]
     variables = {name: variable for group in groups for name, variable in group.items()}
-    read = VariableReader().read(variables)
+    read = make_reader().read(variables)
     assert read.keys() == variables.keys()
     for name, variable in variables.items():
         expected = variable.numpy()
@@ -27,9 +36,9 @@ def test_values_are_those_of_each_variable() -> None:
         np.testing.assert_array_equal(read[name], expected, err_msg=name)
 
 
-def test_later_changes_do_not_show() -> None:
+def test_later_changes_do_not_show(make_reader: MakeReader) -> None:
     variables = make_variables("float32", [(3,)] * 4)
-    reader = VariableReader()
+    reader = make_reader()
     before = reader.read(variables)
     copies = {name: array.copy() for name, array in before.items()}
     for variable in variables.values():
@@ -40,7 +49,7 @@ def test_later_changes_do_not_show() -> None:
         np.testing.assert_array_equal(after[name], copy + 1)
 
 
-def test_what_is_large_or_of_another_kind_is_left_out() -> None:
+def test_what_is_large_or_of_another_kind_is_left_out(make_reader: MakeReader) -> None:
     small = make_variables("float32", [(3,)] * 4)
     others = {
         "large": tf.Variable(tf.zeros((128, 128))),
@@ -49,21 +58,21 @@ def test_what_is_large_or_of_another_kind_is_left_out() -> None:
         "no variable": tf.zeros(2),
         "alone": tf.Variable(1),
     }
-    assert VariableReader().read(small | others).keys() == small.keys()
-    assert VariableReader().read(others) == {}
+    assert make_reader().read(small | others).keys() == small.keys()
+    assert make_reader().read(others) == {}
 
 
-def test_variables_of_keras_are_read() -> None:
+def test_variables_of_keras_are_read(make_reader: MakeReader) -> None:
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2), keras.layers.BatchNormalization()])
     variables = {variable.path: variable for variable in model.weights}
-    read = VariableReader().read(variables)
+    read = make_reader().read(variables)
     assert read.keys() == variables.keys()
     for name, variable in variables.items():
         np.testing.assert_array_equal(read[name], variable.numpy())
 
 
-def test_the_number_of_kept_functions_is_limited() -> None:
-    reader = VariableReader()
+def test_the_number_of_kept_functions_is_limited(make_reader: MakeReader) -> None:
+    reader = make_reader()
     groups = [make_variables("float32", [(index,)] * 4) for index in range(1, 20)]
     for group in groups:
         read = reader.read(group)

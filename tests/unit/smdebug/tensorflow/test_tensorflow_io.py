@@ -7,16 +7,14 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import boto3
 import numpy as np
 import pytest
 
 from smdebug.absent_modules import SCRIPT_PACKAGES
+from tests.unit.smdebug.tensorflow.frameworks import keras, tf
 
-tf: Any = pytest.importorskip("tensorflow")
-keras: Any = pytest.importorskip("keras")
 pytestmark = pytest.mark.slow
 BUCKET = "models"
 ENVIRONMENT = {

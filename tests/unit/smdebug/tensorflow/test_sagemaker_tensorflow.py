@@ -14,6 +14,7 @@ import pytest
 from emulator.jobs.staging.pipes import wrap_record
 from smdebug.absent_modules import SCRIPT_PACKAGES
 from smdebug.script_packages.sagemaker_tensorflow.records import read_lines, read_tf_records
+from tests.unit.smdebug.tensorflow.frameworks import tf
 
 RECORDS = [b"one", b"", b"\x0a\x23\xd7\xce in a record", b"x" * 1000]
 
@@ -38,7 +39,6 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def encode_tf_records(folder: Path) -> bytes:
-    tf = pytest.importorskip("tensorflow")
     with tf.io.TFRecordWriter(str(folder / "records")) as writer:
         for record in RECORDS:
             writer.write(record)
@@ -66,8 +66,6 @@ def test_damage_is_reported(read: Any, content: bytes, said: str) -> None:
 
 
 def test_each_epoch_reads_the_next_pipe(job: Path, package: Any) -> None:
-    pytest.importorskip("tensorflow")
-
     def feed() -> None:
         for epoch in (0, 1):
             with (job / f"input/data/train_{epoch}").open("wb") as pipe:
