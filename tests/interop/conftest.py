@@ -6,9 +6,8 @@ import pytest
 
 from benchmarks.shared.environments import build_upstream
 from tests.interop.upstream import upstream
-from tests.unit.smdebug.scripts import forking_torch, run_torch_script
 
-__all__ = ["forking_torch", "run_torch_script", "upstream", "upstream_smdebug_python"]
+__all__ = ["upstream", "upstream_smdebug_python"]
 
 
 @pytest.fixture(scope="session")

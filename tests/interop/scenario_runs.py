@@ -5,9 +5,13 @@ import math
 import os
 import re
 import subprocess
+import warnings
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.interop import scenario_program
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
@@ -43,6 +47,8 @@ def run_scenarios(
     original: Path | None,
     folder: Path,
     python_of_original: Path | None = None,
+    *,
+    writes_here: bool = False,
 ) -> ScenarioRuns:
     """Run scripts of a module with both libraries, and read all runs with both.
 
@@ -53,6 +59,7 @@ def run_scenarios(
         original: folder with the real smdebug; None if the interpreter has it installed.
         folder: an empty folder for the runs.
         python_of_original: interpreter for upstream, if it does not work with the framework of ``python``.
+        writes_here: run the scripts with ours in this process, which has imported the framework.
     """
     pythons = {"original": python_of_original or python, "ours": python}
     paths = {"original": str(original or ""), "ours": str(CHECKOUT)}
@@ -60,7 +67,11 @@ def run_scenarios(
     for writer in paths:
         (folder / writer).mkdir()
     folders = [folder / writer for writer in paths]
-    run_program(pythons["ours"], paths["ours"], "write", module, folder / "ours", *chosen)
+    if writes_here:
+        with warnings.catch_warnings(action="ignore"):
+            scenario_program.write(import_module(f"tests.interop.{module}"), folder / "ours", list(chosen))
+    else:
+        run_program(pythons["ours"], paths["ours"], "write", module, folder / "ours", *chosen)
     # Upstream reads in the process in which it has written: it imports the framework for either.
     printed = {
         "original": run_program(pythons["original"], paths["original"], "write_and_read", module, *folders, *chosen),

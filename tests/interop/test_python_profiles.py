@@ -14,7 +14,6 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.process.environments import build_environment
 from tests.interop.both_libraries import ask_both
 from tests.interop.scenario_runs import CHECKOUT, ENVIRONMENT, HERE
-from tests.unit.smdebug.scripts import RunScript
 
 SCRIPT = HERE / "profiled_script.py"
 CALLS = HERE / "python_profile_calls.py"
@@ -72,15 +71,6 @@ def test_pytorch_is_profiled_between_the_same_points(tmp_path: Path, upstream_sm
     assert read["before"]
     assert bool(read["after"]) is (way != "modes")
     assert len(read["listed"]) == len(expected)
-
-
-def test_a_close_within_a_profiled_step_keeps_its_profile(tmp_path: Path, run_torch_script: RunScript) -> None:
-    """Upstream ends with an error there, and loses the profile in progress."""
-    done = run_torch_script(SCRIPT.read_text(), "pytorch", str(tmp_path), "modes evaluated closed")
-    assert done.returncode == 0, done.stderr
-    found = list_profiles(tmp_path)
-    assert "eval-3-forwardpassend_posthookclose-*-end" in found
-    assert "prestepzero-*-end_posthookclose-*-end" in found
 
 
 @pytest.mark.nightly

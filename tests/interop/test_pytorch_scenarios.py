@@ -39,24 +39,19 @@ DIFFERENT = {
 }
 
 
-# One of each kind of setting, training, loss, saved value, reduction and file, and two that differ.
+# One of each kind of training, loss, saved value and file, and two that differ. Of settings of collections and shapes
+# test_upstream_reads_ours.py and test_upstream_reads_special_runs.py have runs, which upstream reads.
 BY_DAY = {
     "default",
-    "save_all",
     "epochs_of_modes",
     "mode_after_the_forward_pass",
     "custom_interval",
-    "regex_and_collections",
-    "module_outputs",
     "reductions",
-    "shapes_and_values",
     "functional_loss",
     "loss_of_wrong_type",
     "save_tensor",
     "tensorboard",
-    "from_json_of_modes",
     "two_models",
-    "hook_of_the_script",
 }
 CASES = [pytest.param(name, marks=[] if name in BY_DAY else pytest.mark.nightly) for name in SCENARIOS]
 
@@ -66,7 +61,8 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """What both libraries have written and read of the scripts whose tests run."""
     tests = (item for item in request.session.items if item.path == request.path and isinstance(item, pytest.Function))
     chosen = [str(test.callspec.params["scenario"]) for test in tests]
-    return run_scenarios("pytorch_scenarios", chosen, build_upstream(), None, tmp_path_factory.mktemp("runs"))
+    folder = tmp_path_factory.mktemp("runs")
+    return run_scenarios("pytorch_scenarios", chosen, build_upstream(), None, folder, writes_here=True)
 
 
 @pytest.mark.parametrize("scenario", CASES)
