@@ -1,6 +1,15 @@
-"""Tests of where the fixtures and tests of a project reach with the pytest plugin."""
+"""Tests of where the fixtures and tests of a project reach with the pytest plugin.
+
+The sessions run in this process: test_pytest_plugin.py has those of a user, in interpreters of their own.
+"""
+
+from typing import Any
 
 import pytest
+
+from sdk_compat.pytest_plugin.around_tests import AroundTests
+from sdk_compat.pytest_plugin.emulator import SessionEmulator
+from tests.forked_emulator import ForkedEmulator
 
 pytestmark = pytest.mark.slow
 
@@ -118,58 +127,53 @@ def test_without_it():
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setattr("sdk_compat.emulator_process.EmulatorProcess", ForkedEmulator)
     monkeypatch.setenv("AWS_PROFILE", "of-the-user")
-    pytester.makeconftest(CONFTEST)
     return pytester
 
 
-def run(project: pytest.Pytester) -> pytest.RunResult:
-    options = ["-p", "no:randomly", "-p", "no:xdist", "--sagemaker-runtime", "process", "--sagemaker-no-warm"]
-    return project.runpytest_subprocess("-W", "error", *options, timeout=200)
+def run(project: pytest.Pytester, *options: str) -> pytest.RunResult:
+    options = options or ("--sagemaker-runtime", "process", "--sagemaker-no-warm")
+    return project.runpytest_inprocess("-W", "error", "-p", "no:randomly", "-p", "no:xdist", *options)
 
 
 def test_fixtures_and_tests_reach_it_exactly_where_they_ask_for_it(project: pytest.Pytester) -> None:
     """Two files of one session, which has one emulator: a finalizer reaches what its fixture reached."""
+    project.makeconftest(CONFTEST)
     project.makepyfile(test_finalizers=FINALIZERS, test_requests=REQUESTS)
     run(project).assert_outcomes(passed=17)
     ends = dict(line.split(" ", 1) for line in (project.path / "ends").read_text().splitlines())
     assert ends == {"bucket": "led", "a": "led", "b": "led", "of_the_user": "not led"}
 
 
-def test_an_emulator_whose_fixture_fails_is_stopped(project: pytest.Pytester) -> None:
+def test_an_emulator_whose_fixture_fails_is_stopped(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error is that of the fixture, and not one of its end."""
-    project.makeconftest(
-        """
-        import pytest
+    stopped: list[SessionEmulator] = []
+    stop_really = SessionEmulator.stop
 
-        from sdk_compat.pytest_plugin.around_tests import AroundTests
-        from sdk_compat.pytest_plugin.emulator import SessionEmulator
+    def fail(*_: Any) -> None:
+        raise OSError("of the setup")
 
-        def fail(self, item):
-            raise OSError("of the setup")
+    def stop(emulator: SessionEmulator, *, keep: bool) -> None:
+        stop_really(emulator, keep=keep)
+        stopped.append(emulator)
 
-        def stop(self, *, keep):
-            stop_really(self, keep=keep)
-            print("it was stopped")
-
-        stop_really = SessionEmulator.stop
-        SessionEmulator.stop = stop
-        AroundTests.lead_rest_of = fail
-        """
-    )
+    monkeypatch.setattr(AroundTests, "lead_rest_of", fail)
+    monkeypatch.setattr(SessionEmulator, "stop", stop)
     project.makepyfile("def test_it(sagemaker_emulator): ...")
     result = run(project)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["E * OSError: of the setup", "*it was stopped"])
+    result.stdout.fnmatch_lines(["E * OSError: of the setup"])
     result.stdout.no_fnmatch_line("*is not registered*")
+    assert len(stopped) == 1
 
 
 def test_the_state_of_a_container_cannot_be_kept(project: pytest.Pytester) -> None:
     project.makepyfile("def test_it(): ...")
     options = ["--sagemaker-runtime", "container", "--sagemaker-keep"]
-    refused = project.runpytest_subprocess(*options)
+    refused = run(project, *options)
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     refused.stderr.fnmatch_lines(
         ["ERROR: --sagemaker-keep does not keep the state of *container*: leave one of them out."]
     )
-    project.runpytest_subprocess(*options, "--sagemaker-remote", "http://127.0.0.1:9").assert_outcomes(passed=1)
+    run(project, *options, "--sagemaker-remote", "http://127.0.0.1:9").assert_outcomes(passed=1)

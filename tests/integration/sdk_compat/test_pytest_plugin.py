@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked_emulator import ForkedEmulator
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -16,10 +17,9 @@ pytest_plugins = "pytester"
 
 JOBS = '''
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+import boto3
 import pytest
 
 from sdk_compat.demo.training_job import build_rule, build_script_mode, build_training_job, stage_source
@@ -53,7 +53,7 @@ def job(sagemaker_emulator, boto3_session, s3_bucket, tmp_path_factory):
         hyperparameters=build_script_mode(source, "train.py", {}),
         channels=(),
         collections={"gradients": {"save_interval": "1"}},
-        rules=[build_rule("VanishingGradient", threshold="1e9"), build_rule("ExplodingTensor")],
+        rules=[build_rule("VanishingGradient", threshold="1e9")],
         bucket=s3_bucket,
     )
     request["RoleArn"] = sagemaker_emulator.role_arn
@@ -65,7 +65,7 @@ def job(sagemaker_emulator, boto3_session, s3_bucket, tmp_path_factory):
 def test_verdicts(job, wait_for_training_job, wait_for_rules, assert_rule, open_trial):
     assert wait_for_training_job(job, "Completed")["TrainingJobName"] == job
     assert_rule(job, "VanishingGradient", "IssuesFound")
-    assert wait_for_rules(job) == {"VanishingGradient": "IssuesFound", "ExplodingTensor": "NoIssuesFound"}
+    assert wait_for_rules(job) == {"VanishingGradient": "IssuesFound"}
     assert open_trial(job).steps() == [0, 1, 2, 3]
 
 
@@ -81,10 +81,8 @@ def test_no_job(wait_for_training_job):
     wait_for_training_job("nobody")
 
 
-def test_subprocesses_see_it(sagemaker_emulator):
-    source = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
-    told = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True).stdout
-    assert ":assumed-role/sagemaker-tests/" in told
+def test_clients_see_it(sagemaker_emulator):
+    assert ":assumed-role/sagemaker-tests/" in boto3.client("sts").get_caller_identity()["Arn"]
     Path(os.environ["SEEN"], "jobs").write_text(sagemaker_emulator.endpoint_url)
 
 
@@ -116,16 +114,16 @@ def test_an_emulator_that_was_reset(reset_sagemaker, s3_bucket):
 """
 
 
-@pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("seen")
+@pytest.fixture
+def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SEEN", str(tmp_path))
+    monkeypatch.setenv("AWS_PROFILE", "of-the-user")
+    return tmp_path
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, seen: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def project(pytester: pytest.Pytester, seen: Path) -> pytest.Pytester:
     """A project as somebody has it: packages `emulator` and `tests`, no conftest, an AWS profile in the environment."""
-    monkeypatch.setenv("SEEN", str(seen))
-    monkeypatch.setenv("AWS_PROFILE", "of-the-user")
     for name in ("emulator", "tests", "json"):
         pytester.mkpydir(name)
     (pytester.path / "json").rename(pytester.path / "click")
@@ -133,16 +131,36 @@ def project(pytester: pytest.Pytester, seen: Path, monkeypatch: pytest.MonkeyPat
     return pytester
 
 
+OPTIONS = [
+    *("-W", "error", "--sagemaker-runtime", "process", "--sagemaker-no-warm", "--sagemaker-keep"),
+    *("--sagemaker-report", "out/report.html"),
+]
+
+
+def test_jobs_are_waited_for_judged_and_reported(
+    pytester: pytest.Pytester, seen: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process, and on an emulator in a fork."""
+    monkeypatch.setattr("sdk_compat.emulator_process.EmulatorProcess", ForkedEmulator)
+    pytester.makepyfile(test_jobs=JOBS, test_others=OTHERS)
+    result = pytester.runpytest_inprocess("-p", "no:xdist", *OPTIONS, "test_others.py", "test_jobs.py")
+    assert len({path.read_text() for path in seen.iterdir()}) == 1, "a session has one emulator"
+    check_results(result, pytester.path / "out" / "report.html", "test_jobs.py")
+
+
+@pytest.mark.nightly  # by day a test of workers is in unit/sdk_compat/pytest_plugin, and those of a project are here
 @pytest.mark.timeout(600)
 def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
     (project.path / "tests" / "test_jobs.py").write_text(JOBS)
     (project.path / "tests" / "test_others.py").write_text(OTHERS)
-    options = ["--sagemaker-runtime", "process", "--sagemaker-no-warm", "--sagemaker-keep"]
-    options += ["-n", "2", "--dist", "loadfile", "--sagemaker-report", "out/report.html"]
-    result = project.runpytest_subprocess("-W", "error", *options, timeout=500)
+    result = project.runpytest_subprocess(*OPTIONS, "-n", "2", "--dist", "loadfile", timeout=500)
+    assert len({path.read_text() for path in seen.iterdir()}) == 2, "each worker has an emulator of its own"
+    check_results(result, project.path / "out" / "report.html", "tests/test_jobs.py")
+
+
+def check_results(result: pytest.RunResult, report: Path, file: str) -> None:
     result.assert_outcomes(passed=5, failed=3)
     result.stdout.no_fnmatch_line("*During handling of the above exception*")
-    assert len({path.read_text() for path in seen.iterdir()}) == 2, "each worker has an emulator of its own"
     result.stdout.fnmatch_lines_random(
         [
             "*VanishingGradient of a-job-*-2026-11-22 is IssuesFound, not NoIssuesFound.",
@@ -152,49 +170,44 @@ def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
             "*Rule VanishingGradient waits for the tensors of *",
             "*The training job 'nobody' cannot be described in *: Requested resource not found.*",
             "  NoGpu: ml.g5.2xlarge: no GPU here*",
-            "*has no rule 'Overfit'; its rules are: VanishingGradient, ExplodingTensor.*",
+            "*has no rule 'Overfit'; its rules are: VanishingGradient.*",
         ]
     )
     table = result.outlines[[" SageMaker training jobs " in line for line in result.outlines].index(True) + 1 :]
-    assert [line.split() for line in table[:3]] == [
+    assert [line.split() for line in table[:2]] == [
         ["Training", "job", "Status", "Rule", "Verdict"],
-        ["a-job-whose…-by-its-end-2026-11-22", "Completed", "VanishingGradient", "IssuesFound"],
-        ["ExplodingTensor", "NoIssuesFound"],
+        ["a-job-whose-…t-by-its-end-2026-11-22", "Completed", "VanishingGradient", "IssuesFound"],
     ]
-    assert max(map(len, table[:3])) <= 80
-    report = (project.path / "out" / "report.html").read_text()
-    assert "a-job-whose-name-is-told-apart-by-its-end-2026-11-22" in report
-    assert "<td>tests/test_jobs.py::test_verdicts</td>" in report
-    assert report.count("data:image/svg+xml;base64,") == 2
-    assert "<strong>NoGpu</strong>: ml.g5.2xlarge: no GPU here" in report
+    assert max(map(len, table[:2])) <= 80
+    written = report.read_text()
+    assert "a-job-whose-name-is-told-apart-by-its-end-2026-11-22" in written
+    assert f"<td>{file}::test_verdicts</td>" in written
+    assert written.count("data:image/svg+xml;base64,") == 1
+    assert "<strong>NoGpu</strong>: ml.g5.2xlarge: no GPU here" in written
     kept = next(line for line in table if line.startswith("Kept: ")).split()[-1]
     assert (Path(kept) / "jobs.sqlite").exists()
 
 
-def test_a_run_that_does_not_ask_for_it_pays_nothing(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        """
-        import sys
+def test_only_a_test_that_asks_for_it_starts_it(project: pytest.Pytester) -> None:
+    """An emulator that cannot start is one message, and not one of the project's modules that have our names."""
+    (project.path / "tests" / "test_both.py").write_text(
+        textwrap.dedent(
+            """
+            import sys
 
-        def test_nothing_is_imported():
-            assert "sdk_compat.pytest_plugin" in sys.modules
-            for name in ("boto3", "botocore", "sagemaker", "sdk_compat.pytest_plugin.emulator"):
-                assert name not in sys.modules
-        """
+            def test_nothing_is_imported():
+                assert "sdk_compat.pytest_plugin" in sys.modules
+                for name in ("boto3", "botocore", "sagemaker", "sdk_compat.pytest_plugin.emulator"):
+                    assert name not in sys.modules
+
+            def test_it(sagemaker_emulator): ...
+            """
+        )
     )
-    result = project.runpytest_subprocess("-W", "error")
-    result.assert_outcomes(passed=1)
-    assert "SageMaker" not in result.stdout.str()
-
-
-def test_an_emulator_that_cannot_start_is_one_message(
-    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
-    project.makepyfile("def test_it(sagemaker_emulator): ...")
-    result = project.runpytest_subprocess("--sagemaker-runtime", "docker")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["The SageMaker emulator did not start: *--runtime process*"])
+    result = project.runpytest_subprocess("-W", "error", "--sagemaker-runtime", "nowhere")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["The SageMaker emulator did not start: *'nowhere' is not a*"])
+    assert "SageMaker training jobs" not in result.stdout.str()
 
 
 def test_an_emulator_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
