@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from sdk_compat.demo import __main__ as demo
-from sdk_compat.emulator_process import EmulatorProcess
+from tests.forked_emulator import ForkedEmulator
 
 
 @pytest.mark.parametrize("when", ["while it runs", "while it stays"])
 def test_an_emulator_that_died_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
-    started: list[EmulatorProcess] = []
+    started: list[ForkedEmulator] = []
 
-    def start(*arguments: Any, **options: Any) -> EmulatorProcess:
-        started.append(EmulatorProcess(*arguments, **options))
+    def start(*arguments: Any, **options: Any) -> ForkedEmulator:
+        started.append(ForkedEmulator(*arguments, **options))
         return started[0]
 
     monkeypatch.setattr(demo, "EmulatorProcess", start)
@@ -50,7 +50,7 @@ def test_the_folder_of_an_earlier_demo_is_used_again(tmp_path: Path) -> None:
 
 
 def test_a_demo_that_still_runs_keeps_its_folder(tmp_path: Path) -> None:
-    with EmulatorProcess(tmp_path / "state", runtime="process") as emulator:
+    with ForkedEmulator(tmp_path / "state", runtime="process") as emulator:
         command = [sys.executable, "-m", "emulator", "demo", "--runtime", "process", "--output", str(tmp_path)]
         refused = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (refused.returncode, refused.stdout) == (1, "")
@@ -62,6 +62,7 @@ def test_ctrl_c_ends_a_demo_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["demo", "--runtime", "process", "--output", str(tmp_path / "out")])
+    monkeypatch.setattr(demo, "EmulatorProcess", ForkedEmulator)
     monkeypatch.setattr(demo, "run_demo", lambda *_: signal.raise_signal(signal.SIGINT))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -12,6 +12,7 @@ from nbclient import NotebookClient
 
 from sdk_compat import notebook_extension
 from sdk_compat.sagemaker_emulator import SageMakerEmulator
+from tests.forked_emulator import ForkedEmulator
 
 CREATE = """
 import boto3
@@ -60,6 +61,7 @@ def test_the_one_that_runs_is_found(
     """In this process in place of a kernel's."""
     magics: list[str] = []
     shell = SimpleNamespace(register_magic_function=lambda _function, _kind, name: magics.append(name))
+    monkeypatch.setattr("sdk_compat.sagemaker_emulator.EmulatorProcess", ForkedEmulator)
     emulator = SageMakerEmulator("process", state_dir=tmp_path / "state", warm=None)
     try:
         monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))

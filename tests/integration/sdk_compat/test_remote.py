@@ -20,11 +20,11 @@ from sdk_compat.environment import EndpointError
 from sdk_compat.remote import find_remote, parse_remote
 from tests.commands import run_command
 from tests.end_to_end.guarded import Guarded
+from tests.forked_emulator import open_forking_process
 from tests.running_emulator import RunningEmulator
 
 pytestmark = pytest.mark.slow
 
-PROGRAM = (sys.executable, "-P", "-m", "emulator")
 TEST = """
 import os
 
@@ -61,6 +61,15 @@ class OtherMachine:
         return subprocess.run(
             command, check=False, capture_output=True, text=True, timeout=120, env=environment, cwd=self.folder
         )
+
+    def fork(self, *arguments: str, variables: dict[str, str] | None = None) -> tuple[str, str]:
+        """Run a command that may become another program in a fork; return what it prints as output and as errors."""
+        with (self.folder / "errors").open("w") as errors:
+            process = open_forking_process().fork(
+                arguments, {**self.variables, **(variables or {})}, errors.fileno(), new_session=False
+            )
+        output, _ = process.communicate()
+        return output, (self.folder / "errors").read_text()
 
     def command(self, *arguments: str, variables: dict[str, str] | None = None, code: int = 0) -> Result:
         """Run a command of the emulator's in this process, and expect its exit code."""
@@ -99,18 +108,14 @@ def test_commands_use_it_by_the_variables_alone(guarded: Guarded, said: dict[str
     assert re.fullmatch(r"https://[\d.]+:\d+#sha256:[0-9a-f]{64}", said["SMDEBUG_EMULATOR_REMOTE"])
     url = said["SMDEBUG_EMULATOR_REMOTE"].partition("#")[0]
 
-    # The program as a user starts it. Commands that do not become another program run in this process below.
-    status = machine.run(*PROGRAM, "status", **said)
-    assert status.returncode == 0, status.stderr
-    assert f"answers at {url}" in status.stdout
-
-    source = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
-    ran = machine.run(*PROGRAM, "run", "--", sys.executable, "-c", source, **said)
-    assert "assumed-role/SageMakerRole" in ran.stdout, ran.stderr
-    exports = machine.run(*PROGRAM, "env", **said).stdout
+    assert f"answers at {url}" in machine.command("status", variables=said).stdout
+    led, errors = machine.fork("run", "--", "printenv", "AWS_ENDPOINT_URL", "AWS_CA_BUNDLE", variables=said)
+    assert re.fullmatch(rf"{re.escape(url)}\n.*\.pem\n", led), errors
+    exports, _ = machine.fork("env", variables=said)
     assert f"export AWS_ENDPOINT_URL={url}" in exports
-    made = machine.run("bash", "-c", f"{exports}\naws s3 mb s3://from-elsewhere", **said)
-    assert made.returncode == 0, made.stderr
+    source = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
+    asked = machine.run("bash", "-c", f'{exports}\n{sys.executable} -c "{source}"', **said)
+    assert asked.stdout.startswith("arn:aws:sts::123456789012:"), asked.stderr
 
     machine.command("stop-handler", "deploy", variables=said)
     for arguments in (("jobs",), ("events",), ("prune", "--dry-run"), ("processing",), ("open", "--print")):
@@ -149,7 +154,7 @@ def test_a_missing_token_is_named(said: dict[str, str], machine: OtherMachine) -
 
 
 def test_doctor_says_where_the_variable_leads(said: dict[str, str], machine: OtherMachine) -> None:
-    found = json.loads(machine.run(*PROGRAM, "doctor", "--json", **said).stdout)
+    found = json.loads(machine.fork("doctor", "--json", variables=said)[0])
     assert {each["subject"]: each["state"] for each in found}["remote"] == "ok"
     lost = {**said, "SMDEBUG_EMULATOR_REMOTE": "http://127.0.0.1:1"}
     found = json.loads(machine.command("doctor", "--json", variables=lost, code=1).stdout)
@@ -171,9 +176,9 @@ def test_one_that_speaks_plainly_needs_its_address_alone(plain: RunningEmulator,
     variables = {"SMDEBUG_EMULATOR_TOKEN": "secret"}
     status = machine.command("status", "--remote", plain.endpoint_url, variables=variables)
     assert plain.endpoint_url in status.stdout
-    said = machine.run(*PROGRAM, "env", "--elsewhere", "--state-dir", str(plain.state_dir))
-    assert said.stdout == f"export SMDEBUG_EMULATOR_REMOTE={plain.endpoint_url}\n"
-    assert "No other machine reaches this emulator" in said.stderr
+    said, warning = machine.fork("env", "--elsewhere", "--state-dir", str(plain.state_dir))
+    assert said == f"export SMDEBUG_EMULATOR_REMOTE={plain.endpoint_url}\n"
+    assert "No other machine reaches this emulator" in warning
 
 
 def test_a_proxy_of_the_environment_is_not_asked(plain: RunningEmulator, machine: OtherMachine) -> None:
@@ -182,7 +187,7 @@ def test_a_proxy_of_the_environment_is_not_asked(plain: RunningEmulator, machine
     url = plain.endpoint_url
     for arguments in (["stop-handler", "deploy"], ["prune", "--dry-run"], ["jobs"], ["reset", "--all", "--yes"]):
         machine.command(*arguments, "--remote", url, variables=nobody)
-    exports = machine.run(*PROGRAM, "env", "--remote", url, **nobody).stdout
+    exports, _ = machine.fork("env", "--remote", url, variables=nobody)
     source = "import boto3; boto3.client('s3').create_bucket(Bucket='past-the-proxy')"
     made = machine.run("bash", "-c", f'{exports}\n{sys.executable} -c "{source}"', **nobody)
     assert made.returncode == 0, made.stderr
