@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.listener import Listener
 from emulator.moto_services.wsgi import MotoApplication
+from sdk_compat import sagemaker_v3
 from sdk_compat.aws_variables import EmulatorAnswerError
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.sagemaker_v2 import local_session
@@ -67,8 +69,9 @@ def run_script(tmp_path: Path, moto_url: str, source: str, *options: str) -> Any
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_boto3_and_explicit_sts_endpoints(tmp_path: Path, moto_url: str) -> None:
-    answers = run_script(
+def test_boto3_and_explicit_endpoints(tmp_path: Path, moto_url: str) -> None:
+    """Those of AWS are replaced, and others are kept."""
+    answers, kept = run_script(
         tmp_path,
         moto_url,
         """
@@ -77,24 +80,11 @@ def test_boto3_and_explicit_sts_endpoints(tmp_path: Path, moto_url: str) -> None
         clients = [boto3.client("sts")]
         for region, host in (("us-east-1", "sts.us-east-1"), ("eu-west-1", "sts.eu-west-1"), ("us-east-1", "sts")):
             clients.append(boto3.client("sts", region_name=region, endpoint_url=f"https://{host}.amazonaws.com"))
-        print(json.dumps([client.get_caller_identity()["Account"] for client in clients]))
+        kept = boto3.client("sts", endpoint_url="http://127.0.0.1:9").meta.endpoint_url
+        print(json.dumps([[client.get_caller_identity()["Account"] for client in clients], kept]))
         """,
     )
-    assert answers == ["123456789012"] * 4
-
-
-def test_other_explicit_endpoints_are_kept(tmp_path: Path, moto_url: str) -> None:
-    answer = run_script(
-        tmp_path,
-        "http://127.0.0.1:9",
-        f"""
-        import json
-        import boto3
-        client = boto3.client("sts", endpoint_url="{moto_url}")
-        print(json.dumps(client.get_caller_identity()["Account"]))
-        """,
-    )
-    assert answer == "123456789012"
+    assert (answers, kept) == (["123456789012"] * 4, "http://127.0.0.1:9")
 
 
 FIT = """
@@ -143,10 +133,45 @@ def test_estimator_fit_sends_everything_to_the_endpoint(tmp_path: Path, moto_url
     assert any(key.endswith("sourcedir.tar.gz") for key in keys)
 
 
-def test_local_session_needs_no_environment(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
+@pytest.fixture
+def without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
+
+
+class Session:
+    """What each version of the SDK has for its clients, without the seconds of its import."""
+
+    def __init__(self, *, boto_session: Any, default_bucket: str | None, sagemaker_config: dict[str, Any]) -> None:
+        self.boto_session = boto_session
+        self.default_bucket = default_bucket
+        self.sagemaker_config = sagemaker_config
+
+
+@pytest.mark.parametrize("module", ["sagemaker.session", "sagemaker.core.helper.session_helper"])
+def test_clients_of_a_local_session_need_no_environment(
+    module: str, moto_url: str, without_variables: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = module.split(".")
+    for count in range(1, len(parts) + 1):
+        name = ".".join(parts[:count])
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setattr(sys.modules[module], "Session", Session, raising=False)
+    opens = sagemaker_v3.local_session if ".core." in module else local_session
+    session = opens(moto_url, "eu-west-1", default_bucket="mine")
+    assert session.default_bucket == "mine"
+    clients = [session.boto_session.client(name) for name in ("s3", "sagemaker", "sts")]
+    assert {client.meta.endpoint_url for client in clients} == {moto_url}
+    assert {client.meta.region_name for client in clients} == {"eu-west-1"}
+    assert clients[-1].get_caller_identity()["Account"] == "123456789012"
+    assert session.sagemaker_config["SageMaker"]["PythonSDK"]["Modules"]["TelemetryOptOut"] is True
+
+
+@pytest.mark.nightly  # the SDK takes seconds to import: by day the test above has the session's clients
+def test_local_session_needs_no_environment(
+    moto_url: str, without_variables: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
     session = local_session(moto_url, "eu-west-1")
     assert session.account_id() == "123456789012"
     assert session.default_bucket() == "sagemaker-eu-west-1-123456789012"
