@@ -209,10 +209,16 @@ def test_aws_cli_runs_a_job(served: RunningEmulator, cli: subprocess.Popen[str],
         assert ended == code, out + error
         return str(error if code else out)
 
-    (tmp_path / "data.csv").write_text("1,2\n")
+    # Version 3 of the SageMaker SDK sends a program that way, too.
+    (tmp_path / "start.sh").write_text('#!/bin/bash\necho "said by a job: $0" && cp "$0" /opt/ml/model\n')
     aws("s3", "mb", f"s3://{bucket}")
-    aws("s3", "cp", "data.csv", f"s3://{bucket}/data/data.csv")
-    request = build_training("by-cli", "print('said by a job')", region, bucket)
+    aws("s3", "cp", "start.sh", f"s3://{bucket}/data/start.sh")
+    request = build_training("by-cli", "", region, bucket)
+    program = "/opt/ml/input/data/training/start.sh"
+    request["AlgorithmSpecification"] |= {
+        "ContainerEntrypoint": ["/bin/bash"],
+        "ContainerArguments": ["-c", f"chmod +x {program} && {program}"],
+    }
     source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{bucket}/data/"}
     request["InputDataConfig"] = [{"ChannelName": "training", "DataSource": {"S3DataSource": source}}]
     (tmp_path / "request.json").write_text(json.dumps(request))
@@ -229,7 +235,7 @@ def test_aws_cli_runs_a_job(served: RunningEmulator, cli: subprocess.Popen[str],
     log = aws(
         "logs", "filter-log-events", "--log-group-name", "/aws/sagemaker/TrainingJobs", "--query", "events[].message"
     )
-    assert "said by a job" in json.loads(log)
+    assert f"said by a job: {program}" in json.loads(log)
     listed = json.loads(aws("sagemaker", "list-training-jobs", "--max-items", "1"))
     assert len(listed["TrainingJobSummaries"]) == 1
     message = aws("sagemaker", "stop-training-job", "--training-job-name", "nobody-made", code=255)
