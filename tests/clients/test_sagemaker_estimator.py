@@ -1,6 +1,7 @@
 """Tests of the SageMaker SDK (version 2): estimators with all of its rules.
 
-Three jobs use most of the estimators' options.
+Three jobs use most of the estimators' options. Only the first has a requirements.txt, whose installation takes
+seconds.
 """
 
 import json
@@ -21,7 +22,7 @@ BUCKET = "sagemaker-us-east-1-123456789012"
 IMAGE = "pytorch-training:2.13.0-cpu-py311"
 HYPERPARAMETERS = {"epochs": 1, "rate": 0.5, "name": "a b", "on": True, "sizes": [1, 2], "deep": {"a": {"b": 1}}}
 TRAIN = """
-import json, os, pathlib, time, torch
+import json, os, pathlib
 from beside import BESIDE
 from strict_limits import LIMIT
 settings = json.loads(os.environ["SM_HPS"])
@@ -36,13 +37,33 @@ pipes = {
 got = {"hyperparameters": settings, "rows": rows, "pipes": pipes, "beside": BESIDE, "said": os.environ["SAID"],
        "required": LIMIT}
 print("GOT " + json.dumps(got))
+"""
+# By night rules judge a training. By day they have what one would save, without the seconds of a framework's import.
+TORCH = """
+import torch
 network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
 optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
 for step in range(3):
     optimizer.zero_grad()
     loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
     optimizer.step()
-while settings.get("goes_on"):
+"""
+WRITES = """
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.writing.file_writer import FileWriter
+folder = json.load(open(os.environ["SMDEBUG_CONFIG_FILE_PATH"]))["LocalPath"]
+collections = CollectionManager()
+collections.get("losses").tensor_names.add("loss")
+collections.set_num_workers(1)
+collections.export(folder, "worker_0_collections.json")
+for step in range(3):
+    with FileWriter(folder, "worker_0", step) as writer:
+        writer.write_tensor(1.0 / (step + 1), "loss")
+"""
+# The other jobs are stopped.
+GOES_ON = """
+import time
+while True:
     time.sleep(0.1)
 """
 CUSTOM = """
@@ -57,7 +78,7 @@ class Mine(Rule):
         return step >= self.limit
 """
 SCRIPT = """
-import gzip, inspect, json, sys, time
+import gzip, inspect, json, sys, tarfile, time
 from pathlib import Path
 import boto3
 from sagemaker.debugger import (
@@ -70,13 +91,13 @@ from sagemaker.instance_group import InstanceGroup
 from sagemaker.pytorch import PyTorch
 from sagemaker.session import Session
 
-train, custom, image, hyperparameters, chosen = sys.argv[1:]
+train, goes_on, custom, image, hyperparameters, chosen = sys.argv[1:]
 hyperparameters = json.loads(hyperparameters)
 session = Session()
 bucket = session.default_bucket()
 for name, text in (
     ("source/train.py", train), ("libraries/beside.py", "BESIDE = 'a dependency'"),
-    ("data/a.csv", "1"), ("data/b.csv", "2"), ("mine.py", custom),
+    ("data/a.csv", "1"), ("data/b.csv", "2"), ("mine.py", custom), ("train.py", goes_on),
 ):
     Path(name).parent.mkdir(exist_ok=True)
     Path(name).write_text(text)
@@ -144,16 +165,18 @@ def wait(name):
     )
 
 
-bundle = describe("whole")["HyperParameters"]["sagemaker_submit_directory"].strip('"')
+with tarfile.open("sourcedir.tar.gz", "w:gz") as tar:
+    tar.add("train.py")
+bundle = session.upload_data("sourcedir.tar.gz", key_prefix="bundled")
 rest = Estimator(
     image_uri=image, entry_point="train.py", source_dir=bundle,
-    hyperparameters={"goes_on": True}, rules=[Rule.sagemaker(known[name]) for name in names[place + 1:]],
+    rules=[Rule.sagemaker(known[name]) for name in names[place + 1:]],
     **common,
 )
 rest.fit(data, job_name="rest", wait=False)
 unwatched = PyTorch(
     entry_point="train.py", source_dir=bundle, framework_version="2.8.0", py_version="py312",
-    hyperparameters={"goes_on": True}, debugger_hook_config=False, disable_profiler=True,
+    debugger_hook_config=False, disable_profiler=True,
     instance_groups=[InstanceGroup("one", "ml.m5.large", 1)],
     **{name: value for name, value in common.items() if not name.startswith("instance_")},
 )
@@ -233,7 +256,8 @@ def found(
     if every and served.read_runtime() != "process":
         pytest.skip("one back end evaluates every rule")
     chosen = json.dumps([] if every else FEW)
-    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, TRAIN, CUSTOM, IMAGE, json.dumps(HYPERPARAMETERS), chosen]
+    arguments = [TRAIN + (TORCH if every else WRITES), GOES_ON, CUSTOM, IMAGE, json.dumps(HYPERPARAMETERS), chosen]
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, *arguments]
     folder: Path = tmp_path_factory.mktemp("sdk")
     (folder / "source").mkdir()
     wheel = write_wheel(folder / "source", "strict_limits", "LIMIT = 1.5\n")
