@@ -1,8 +1,11 @@
 """Tests of every built-in rule on a real faulty training and its corrected twin."""
 
+import io
+import json
 import re
 import subprocess
 import sys
+import tarfile
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,11 +13,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from emulator.gateway.protocol import load_operation
 from examples.rules.__main__ import run_example
-from examples.rules.job import Example, find_examples
+from examples.rules.job import Example, build_request, find_examples
 from sdk_compat.boto3_client import EmulatorSession
 from sdk_compat.demo.training_job import BUCKET, stage_digits
 from smdebug.rules.builtin import list_names
@@ -27,16 +32,8 @@ EXAMPLES = find_examples()
 # A job is a process that imports its framework, and one for its rule: more at once only wait for each other.
 AT_ONCE = 3
 SECONDS = 560
-# By day there is one of another image: test_stopped_by_rule.py has VanishingGradient, found and not found, in all back
-# ends, and test_rules.py a rule that compares with another job. Formulas have unit tests of their own.
-BY_DAY = ["tree_depth"]
 # What the rules say of tensors does not depend on where they were written.
 IN_CONTAINERS = ["vanishing_gradient", "tree_depth", "similar_across_runs"]
-
-
-def by_night_but(names: Collection[str], chosen: Collection[str]) -> list[Any]:
-    """Parameters of a test; those that are not among the chosen names are marked ``nightly``."""
-    return [pytest.param(name, marks=() if name in chosen else pytest.mark.nightly) for name in names]
 
 
 @contextmanager
@@ -64,7 +61,7 @@ def build_example(name: str, *, cured: bool) -> Example:
 
 @pytest.fixture(scope="module")
 def local(request: pytest.FixtureRequest, start_emulator: Callable[..., RunningEmulator]) -> Iterator[RunningEmulator]:
-    # By day it has one job.
+    # One of them alone has one job.
     running = start_emulator("process", warm=len(find_names(request, "sick") | find_names(request, "cured")) > 1)
     yield running
     assert running.stop() == 0
@@ -107,7 +104,25 @@ def get_verdict(description: dict[str, Any]) -> str:
 
 
 def test_every_built_in_rule_has_an_example() -> None:
+    """By day they do not train: test_stopped_by_rule.py has a rule's verdicts, and formulas have unit tests."""
     assert sorted(example.rule for example in EXAMPLES.values()) == sorted(list_names())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_its_request_is_one_that_the_service_takes(name: str) -> None:
+    """Its script is one that Python takes, too."""
+    s3 = Mock()
+    for cured in (False, True):
+        request = build_request(s3, EXAMPLES[name], "job", cured=cured, other_job="other")
+        parsed = load_operation("CreateTrainingJob").decode(json.dumps(request).encode())
+        (rule,) = parsed["DebugRuleConfigurations"]
+        assert rule["RuleParameters"]["rule_to_invoke"] == EXAMPLES[name].rule
+    bundle = s3.put_object.call_args.kwargs["Body"]
+    with tarfile.open(fileobj=io.BytesIO(bundle)) as tar:
+        for member in tar:
+            script = tar.extractfile(member)
+            assert script is not None
+            compile(script.read(), member.name, "exec")
 
 
 def assert_found(description: dict[str, Any], example: Example) -> None:
@@ -117,17 +132,20 @@ def assert_found(description: dict[str, Any], example: Example) -> None:
     assert description["TrainingJobStatus"] == ("Stopped" if stopped else "Completed"), description
 
 
-@pytest.mark.parametrize("name", by_night_but(EXAMPLES, BY_DAY))
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_the_mistake_is_found(sick: Runs, name: str) -> None:
     assert_found(sick[name].result(SECONDS), EXAMPLES[name])
 
 
-@pytest.mark.parametrize("name", by_night_but(IN_CONTAINERS, ()))
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", IN_CONTAINERS)
 def test_the_mistake_is_found_in_a_container(sick_in_containers: Runs, name: str) -> None:
     assert_found(sick_in_containers[name].result(SECONDS), EXAMPLES[name])
 
 
-@pytest.mark.parametrize("name", by_night_but([name for name in EXAMPLES if EXAMPLES[name].report], BY_DAY))
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if EXAMPLES[name].report])
 def test_what_judges_nothing_leaves_its_report(sick: Runs, name: str, local: RunningEmulator) -> None:
     description = sick[name].result(SECONDS)
     report = EXAMPLES[name].report
