@@ -8,7 +8,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
@@ -70,6 +70,7 @@ def test_records_of_upstream_are_read_and_written_again(case: str, recorded_runs
     assert count > 5
 
 
+@settings(max_examples=30)
 @given(
     array=st_numpy.arrays(
         st.sampled_from(["float16", "float32", "float64", "int32", "int64", "uint8", "bool", "complex128"]),

@@ -20,7 +20,6 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.func import functional_call, grad
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -33,11 +32,20 @@ STEPS = 4
 MIXTURES = int(os.environ.get("SMDEBUG_FUZZ_TRAININGS", "20"))
 
 
+# FSDP is imported where it is used, since all workers collect this file.
 def shard(model: Any) -> Any:
+    from torch.distributed.fsdp import fully_shard
+
     mesh = init_device_mesh("cpu", (1,))
     if next(model.head.parameters(), None) is not None:
         fully_shard(model.head, mesh=mesh)
     return fully_shard(model, mesh=mesh)
+
+
+def shard_flat(model: nn.Module, use_orig_params: bool = False) -> nn.Module:
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    return FullyShardedDataParallel(model, device_id=torch.device("cpu"), use_orig_params=use_orig_params)
 
 
 def compile_in_place(model: nn.Module) -> nn.Module:
@@ -52,8 +60,8 @@ WRAPPERS: dict[str, Callable[[nn.Module], Any]] = {
     "distributed": lambda model: DistributedDataParallel(model, find_unused_parameters=True),
     "distributed, buckets": lambda model: DistributedDataParallel(model, gradient_as_bucket_view=True),
     "fully_shard": shard,
-    "fully sharded, flat": lambda model: FullyShardedDataParallel(model, device_id=torch.device("cpu")),
-    "fully sharded": lambda model: FullyShardedDataParallel(model, device_id=torch.device("cpu"), use_orig_params=True),
+    "fully sharded, flat": shard_flat,
+    "fully sharded": lambda model: shard_flat(model, use_orig_params=True),
     "compiled": lambda model: torch.compile(model, backend="eager"),
     "compiled in place": compile_in_place,
 }

@@ -20,7 +20,7 @@ from tests.unit.smdebug.runs import RunMaker
 
 STEPS = 4
 DAMAGED_STEP = 2
-SEEDS = [pytest.param(range(8), id="8"), pytest.param(range(8, 60), id="60", marks=pytest.mark.nightly)]
+SEEDS = [pytest.param(range(3), id="3"), pytest.param(range(3, 60), id="60", marks=pytest.mark.nightly)]
 
 
 def flip_bits(content: bytes, chance: random.Random) -> bytes:
@@ -167,7 +167,7 @@ def test_index_files_with_odd_values(copy: Path, odd_values: list[Any]) -> None:
     path = copy / f"index/000000000/{DAMAGED_STEP:012}_worker_0.json"
     content = path.read_bytes()
     index = json.loads(content)
-    index["tensor_payload"] = index["tensor_payload"][:2]
+    index["tensor_payload"] = index["tensor_payload"][:1]
     content = json.dumps(index).encode()
     for number, _ in enumerate(list_places(json.loads(content))):
         for odd in odd_values:
