@@ -127,7 +127,7 @@ def _read_messages(path: Path) -> Iterator[Message]:
             named |= {target.id: node.value for target in node.targets if isinstance(target, ast.Name)}
         if not isinstance(node, ast.Call):
             continue
-        refusal = ast.unparse(node.func).rpartition(".")[2]
+        refusal = _name_last(node.func)
         if _REFUSALS.fullmatch(refusal) and not _OUR_OWN_FAULTS.fullmatch(refusal):
             for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                 value = named.get(argument.id, argument) if isinstance(argument, ast.Name) else argument
@@ -136,6 +136,11 @@ def _read_messages(path: Path) -> Iterator[Message]:
                     continue
                 if len(re.sub(r"\{.*?\}", "", text).split()) > 2:
                     yield Message(" ".join(text.split()), refusal, str(path.relative_to(CHECKOUT)))
+
+
+def _name_last(called: ast.expr) -> str:
+    """Return the last name of a dotted name, and nothing for any other expression."""
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
 
 
 def _format_template(node: ast.expr) -> str | None:

@@ -36,6 +36,7 @@ def test_pip_installs_what_uv_cannot(found: Path) -> None:
     assert (found / "into/of_this_test-1.0.dist-info/INSTALLER").read_text() == "pip\n"
 
 
+@pytest.mark.nightly  # the tests above have both installers
 def test_both_say_why_a_package_cannot_be_installed(found: Path) -> None:
     with pytest.raises(RuntimeError, match=r"(?s)uv could not.*no-such-package.*nor could pip.*no-such-package"):
         install_packages(["--no-index", "--target", str(found / "into"), "no-such-package"])

@@ -49,6 +49,10 @@ print(json.dumps({
 """
 
 
+# test_kept_data_files.py and test_short_polls.py have the parts; what this adds takes an import of the SDK.
+pytestmark = pytest.mark.nightly
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the program finds with an empty home, for an emulator that nobody asks."""

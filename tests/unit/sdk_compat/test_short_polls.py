@@ -37,7 +37,7 @@ def describe(status: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # an import of the SDK; the next test sleeps and asks the time as it does
 @pytest.mark.timeout(25)
 @pytest.mark.parametrize("logs", [True, False], ids=["logs", "no logs"])
 def test_the_sdk_sees_the_end_of_a_job_at_its_next_look(logs: bool, monkeypatch: pytest.MonkeyPatch) -> None:

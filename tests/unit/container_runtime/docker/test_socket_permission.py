@@ -62,6 +62,7 @@ def test_every_command_says_who_owns_the_socket_and_what_to_do(engine: Path, tmp
     assert "".join(f"-> {remedy}".split()) in unfolded
 
 
+@pytest.mark.nightly  # the sentence is that of the test above, and of every start without the engine that it asks for
 def test_docker_that_is_asked_for_is_refused(engine: Path, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()

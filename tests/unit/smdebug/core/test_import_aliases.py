@@ -38,6 +38,7 @@ def test_a_pickle_of_smdebug_names_its_classes_by_aliases() -> None:
     assert pickle.loads(b"csmdebug.core.modes\nModeKeys\n(I1\ntR.") is ModeKeys.TRAIN
 
 
+@pytest.mark.nightly  # a type checker reads the same modules that the next test imports
 def test_a_type_checker_takes_what_scripts_import(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
         "from smdebug.core.access_layer.utils import has_training_ended\n"
