@@ -1,9 +1,11 @@
-"""Tests of `%load_ext smdebug_emulator` in a kernel of its own."""
+"""Tests of `%load_ext smdebug_emulator`, in this process and in a kernel of its own."""
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import boto3
 import nbformat
@@ -11,8 +13,10 @@ import pytest
 from nbclient import NotebookClient
 
 from sdk_compat import notebook_extension
+from sdk_compat.notebook import TrainingJob
 from sdk_compat.sagemaker_emulator import SageMakerEmulator
 from tests.forked_emulator import ForkedEmulator
+from tests.waiting import wait_until
 
 CREATE = """
 import boto3
@@ -44,7 +48,7 @@ def read_text(outputs: list[Any]) -> str:
     return "".join(each["text"] for each in outputs if each["output_type"] == "stream")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # a kernel takes seconds to start: by day the tests below are in this process
 def test_an_emulator_is_started_for_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))
     loaded, _, shown, _ = run_cells(tmp_path, CELLS)
@@ -54,25 +58,62 @@ def test_an_emulator_is_started_for_the_kernel(tmp_path: Path, monkeypatch: pyte
     assert "of-a-notebook" in display["data"]["text/html"]
 
 
-@pytest.mark.slow
-def test_the_one_that_runs_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In this process in place of a kernel's."""
-    magics: list[str] = []
-    shell = SimpleNamespace(register_magic_function=lambda _function, _kind, name: magics.append(name))
+class Shell:
+    """What IPython gives an extension, and where it displays."""
+
+    def __init__(self) -> None:
+        self.magics: dict[str, Callable[[str], None]] = {}
+        self.shown: list[str] = []
+
+    def register_magic_function(self, function: Callable[[str], None], kind: str, name: str) -> None:
+        assert kind == "line"
+        self.magics[name] = function
+
+    def display(self, job: TrainingJob, *, display_id: bool) -> "Shell":
+        assert display_id
+        self.update(job)
+        return self
+
+    def update(self, job: TrainingJob) -> None:
+        self.shown.append(job._repr_html_())
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Shell]:
+    """Emulators are forks."""
+    monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr("sdk_compat.sagemaker_emulator.EmulatorProcess", ForkedEmulator)
+    shell = Shell()
+    monkeypatch.setattr("IPython.display.display", shell.display)
+    yield shell
+    notebook_extension.unload_ipython_extension(shell)
+
+
+@pytest.mark.slow
+def test_one_is_started_and_ends(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    before = dict(os.environ)
+    notebook_extension.load_ipython_extension(shell)
+    assert "which ends with this kernel" in capsys.readouterr().out
+    address = os.environ["AWS_ENDPOINT_URL"]
+    exec(CREATE, {})
+    shell.magics["training_job"](" of-a-notebook ")
+    wait_until(lambda: "Failed" in shell.shown[-1], "it is displayed anew when the job has ended")
+    notebook_extension.unload_ipython_extension(shell)
+    assert dict(os.environ) == before
+    with pytest.raises(URLError):
+        urlopen(address)
+
+
+@pytest.mark.slow
+def test_the_one_that_runs_is_found(shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     emulator = SageMakerEmulator("process", state_dir=tmp_path / "state", warm=None)
     try:
-        monkeypatch.setenv("SMDEBUG_EMULATOR_STATE_DIR", str(tmp_path / "state"))
         before = dict(os.environ)
         notebook_extension.load_ipython_extension(shell)
         assert f"{emulator.endpoint_url}, which was running already" in capsys.readouterr().out
-        assert magics == ["training_job"]
         assert ":assumed-role/smdebug-emulator/" in boto3.client("sts").get_caller_identity()["Arn"]
         notebook_extension.unload_ipython_extension(shell)
         assert dict(os.environ) == before
         assert emulator.is_running
     finally:
-        notebook_extension.unload_ipython_extension(shell)
         emulator.stop()
