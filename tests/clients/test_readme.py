@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sdk_compat.environment import prepare_environment
+from tests.forked_emulator import ForkedEmulator
 from tests.running_emulator import RunningEmulator
 
 CHECKOUT = Path(__file__).parents[2]
@@ -39,8 +40,19 @@ def test_the_pages_have_blocks() -> None:
 
 @pytest.mark.parametrize(("kind", "text"), BLOCKS)
 def test_readme_block_runs(
-    kind: str, text: str, readme_emulator: RunningEmulator, recorded_runs: Path, tmp_path: Path
+    kind: str,
+    text: str,
+    readme_emulator: RunningEmulator,
+    recorded_runs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if kind == "python" and "SageMakerEmulator(" in text:
+        # In this process, and its emulator in a fork.
+        monkeypatch.setattr("sdk_compat.sagemaker_emulator.EmulatorProcess", ForkedEmulator)
+        monkeypatch.chdir(tmp_path)
+        exec(text, {})
+        return
     demo = tmp_path / ".demo" / "tensors"  # where `make demo`, a line of another block, copies what its jobs saved
     demo.mkdir(parents=True)
     (demo / "digits-sick").symlink_to(recorded_runs / "pt_save_all" / "run")
