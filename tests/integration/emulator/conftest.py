@@ -14,19 +14,17 @@ from moto.moto_api._internal.models import moto_api_backend
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.process.warm_interpreters import WarmOptions
 from emulator.events.publisher import Publisher
-from emulator.gateway.addresses import LOOPBACK
 from emulator.gateway.authentication import read_region
-from emulator.gateway.listener import Listener
 from emulator.lambda_functions.invoke_api import INVOKE_PATH, InvokeApplication
 from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.lambda_functions.worker import WorkerSettings
-from emulator.moto_services.wsgi import MotoApplication
+from tests.integration.emulator.shared_listener import build_moto_application, serving
 from tests.integration.emulator.small_emulator import ACCOUNT, CREDENTIALS, Emulator, StopCalls
 
 
 @pytest.fixture(scope="session")
 def moto_application() -> Any:
-    return MotoApplication()
+    return build_moto_application()
 
 
 @pytest.fixture
@@ -55,24 +53,22 @@ def emulator(tmp_path: Path, moto_application: Any, warm_options: WarmOptions | 
             return [b"{}"]
         return moto_application(environ, start_response)
 
-    listener = Listener(LOOPBACK, 0)
-    listener.serve(application)
-    emulator = Emulator(f"http://{LOOPBACK}:{listener.port}", stops)
-    emulator.containers = LocalProcesses(tmp_path / "containers", warm=warm_options)
-    workers = WorkerSettings(emulator.containers, emulator.endpoint_url, tmp_path / "lambda", CREDENTIALS)
-    emulator.invoker = FunctionInvoker(workers, idle_seconds=60.0)
-    emulator.publisher = Publisher(
-        emulator.invoker,
-        record=lambda outcome: emulator.note(outcome),
-        start_pipeline=lambda target, _event: pytest.fail(f"{target.arn} was started"),
-        replacing_in=lambda _service, replace: replace(),
-        retry_seconds=0.02,
-    )
-    routes["invoke"] = InvokeApplication(emulator.invoker, lambda _: ACCOUNT, read_region)
-    yield emulator
-    emulator.publisher.close()
-    emulator.invoker.close()
-    assert emulator.containers.find({}) == []
-    assert not (tmp_path / "lambda").exists()
-    emulator.containers.close()
-    listener.close()
+    with serving(application) as endpoint_url:
+        emulator = Emulator(endpoint_url, stops)
+        emulator.containers = LocalProcesses(tmp_path / "containers", warm=warm_options)
+        workers = WorkerSettings(emulator.containers, emulator.endpoint_url, tmp_path / "lambda", CREDENTIALS)
+        emulator.invoker = FunctionInvoker(workers, idle_seconds=60.0)
+        emulator.publisher = Publisher(
+            emulator.invoker,
+            record=lambda outcome: emulator.note(outcome),
+            start_pipeline=lambda target, _event: pytest.fail(f"{target.arn} was started"),
+            replacing_in=lambda _service, replace: replace(),
+            retry_seconds=0.02,
+        )
+        routes["invoke"] = InvokeApplication(emulator.invoker, lambda _: ACCOUNT, read_region)
+        yield emulator
+        emulator.publisher.close()
+        emulator.invoker.close()
+        assert emulator.containers.find({}) == []
+        assert not (tmp_path / "lambda").exists()
+        emulator.containers.close()

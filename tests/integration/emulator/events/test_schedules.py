@@ -1,6 +1,7 @@
 """Tests of scheduled rules, with a clock that the test moves."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -53,16 +54,18 @@ def test_invalid_expressions_are_refused(emulator: Emulator, expression: str) ->
         schedules.close()
 
 
+def send_a_number(params: dict[str, Any], **_: object) -> None:
+    params["body"] = b'{"Name": "r", "ScheduleExpression": -1}'
+
+
 def test_an_expression_that_is_not_text_is_refused(emulator: Emulator) -> None:
     """No client of AWS's sends it."""
     schedules = Schedules(emulator.publisher)
     try:
         events = emulator.client("events")
-        events.meta.events.register(
-            "before-call.events.PutRule",
-            lambda params, **_: params.update(body=b'{"Name": "r", "ScheduleExpression": -1}'),
-        )
+        events.meta.events.register("before-call.events.PutRule", send_a_number, "number")
         with pytest.raises(events.exceptions.ClientError, match="Parameter ScheduleExpression is not valid"):
             events.put_rule(Name="r", ScheduleExpression="rate(1 minute)")
+        events.meta.events.unregister("before-call.events.PutRule", unique_id="number")
     finally:
         schedules.close()

@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-from emulator.gateway.addresses import LOOPBACK
-from emulator.gateway.listener import Listener
 from emulator.moto_services import durable
 from emulator.moto_services.backend_files import BackendFiles
 from emulator.moto_services.backend_pickle import find_backend
@@ -25,8 +23,8 @@ from emulator.moto_services.cloudwatch.logs import LogGroups
 from emulator.moto_services.eventbridge.rules import Target, deliver_to_queue
 from emulator.moto_services.functions.backend import get_function
 from emulator.moto_services.store import MotoStore
-from emulator.moto_services.wsgi import MotoApplication
 from tests.boto3_client import make_client
+from tests.integration.emulator.shared_listener import build_moto_application, serving
 from tests.waiting import wait_until
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -36,23 +34,21 @@ QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:kept"
 class Clients:
     """A client of each service, made when first asked for."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, endpoint_url: str) -> None:
+        self._endpoint_url = endpoint_url
 
     def __getattr__(self, name: str) -> Any:
-        return make_client(f"http://127.0.0.1:{self._port}", name.strip("_").replace("_", "-"), REGION)
+        return make_client(self._endpoint_url, name.strip("_").replace("_", "-"), REGION)
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[Clients]:
     """moto on ``folder``, as it is in the emulator."""
     store = MotoStore(folder)
-    listener = Listener(LOOPBACK, 0)
-    listener.serve(MotoApplication())
     try:
-        yield Clients(listener.port)
+        with serving(build_moto_application()) as endpoint_url:
+            yield Clients(endpoint_url)
     finally:
-        listener.close()
         store.close()
 
 

@@ -64,12 +64,13 @@ def test_all_are_listed_and_found_by_scope_without_becoming_state(emulator: Emul
     own = iam.create_policy(PolicyName="own", PolicyDocument=DOCUMENT)["Policy"]["Arn"]
 
     def list_arns(**asked: str) -> set[str]:
-        pages = iam.get_paginator("list_policies").paginate(**asked)
+        pages = iam.get_paginator("list_policies").paginate(**asked, PaginationConfig={"PageSize": 1000})
         return {each["Arn"] for page in pages for each in page["Policies"]}
 
     assert {own, FULL_ACCESS, EXECUTION} <= list_arns()
-    assert own in list_arns(Scope="Local")
-    assert not list_arns(Scope="Local") & {FULL_ACCESS, EXECUTION}
-    assert own not in list_arns(Scope="AWS")
-    assert EXECUTION in list_arns(Scope="AWS", PathPrefix="/service-role/")
+    assert list_arns(Scope="Local") == {own}
+    of_services = list_arns(Scope="AWS", PathPrefix="/service-role/")
+    assert EXECUTION in of_services
+    assert not of_services & {own, FULL_ACCESS}
+    assert own not in list_arns(Scope="AWS", PathPrefix="/")
     assert iam.list_policies(Scope="All", OnlyAttached=True)["Policies"] == []
