@@ -19,8 +19,8 @@ from tests.waiting import wait_until
 # moto stores and describes pipelines.
 CREATES = [name for name in sorted(find_operations()) if name.startswith("Create") and name != "CreatePipeline"]
 # Most members of a tuning job are those of its jobs' definition, which is stored and described as a whole: by day every
-# sixteenth of them; and every third of a training job's own.
-BY_DAY = {"CreateHyperParameterTuningJob": 16, "CreateTrainingJob": 3}
+# thirty-second of them; and every sixth of a training job's own.
+BY_DAY = {"CreateHyperParameterTuningJob": 32, "CreateTrainingJob": 6}
 CASES = [pytest.param(name, 1, marks=pytest.mark.nightly if name in BY_DAY else ()) for name in CREATES]
 CASES += [pytest.param(name, every) for name, every in BY_DAY.items()]
 MISSING = object()

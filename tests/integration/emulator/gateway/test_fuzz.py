@@ -17,8 +17,8 @@ from tests.integration.emulator.gateway.job_gateway import JobGateway
 from tests.integration.emulator.gateway.test_conformance import find_moto_operations
 from tests.unit.emulator.gateway.generated_requests import MISSING, Path, build_request, find_violations, replace_member
 
-REQUESTS = int(os.environ.get("SMDEBUG_FUZZ_REQUESTS", "200"))
-BY_DAY_AND_BY_NIGHT = [REQUESTS, pytest.param(5 * REQUESTS, marks=pytest.mark.nightly)]
+REQUESTS = int(os.environ.get("SMDEBUG_FUZZ_REQUESTS", "100"))
+BY_DAY_AND_BY_NIGHT = [REQUESTS, pytest.param(10 * REQUESTS, marks=pytest.mark.nightly)]
 ODD_VALUES: tuple[Any, ...] = (
     None, True, 0, -1, 10**30, 1e308, "", "x", "x" * 3000, "\u0000", "../..", "größe", [], [None], {}, {"A": {}},
     "arn:aws:sagemaker:us-east-1:123456789012:model/x", "s3://", MISSING,
