@@ -75,16 +75,17 @@ MOST_ATTRIBUTES, MOST_METHODS = 15, 25
 
 @functools.cache
 def list_classes() -> dict[str, list[tuple[Path, ast.ClassDef]]]:
-    """List the classes of the packages by name."""
+    """List the classes of the packages that a module has at its top, by name."""
     classes: dict[str, list[tuple[Path, ast.ClassDef]]] = {}
     for package in ("container_runtime", "emulator"):
         for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.ClassDef):
                     classes.setdefault(node.name, []).append((path, node))
     return classes
 
 
+@functools.cache
 def list_attributes(node: ast.ClassDef) -> set[str]:
     """List the attributes of a class and of its bases: annotated ones, and those that methods assign."""
     found = {

@@ -13,15 +13,12 @@ from smdebug.trials import create_trial
 from tests.integration.rules_images.warm_jobs import COLLECTIONS, Ended, Jobs
 from tests.integration.rules_images.warm_scripts import SCRIPTS
 
-pytestmark = pytest.mark.slow
+# By day integration/container_runtime/process/test_warm_interpreters.py forks an interpreter with smaller imports, and
+# unit/smdebug/test_forked_start.py has the generators of random numbers.
+pytestmark = pytest.mark.nightly
 
 FIRST = {"linear", "fit"}
-BY_DAY = "linear"
-CASES = [
-    pytest.param(image, name, id=f"{image}-{name}", marks=() if name == BY_DAY else pytest.mark.nightly)
-    for image, scripts in SCRIPTS.items()
-    for name in scripts
-]
+CASES = [pytest.param(image, name, id=f"{image}-{name}") for image, scripts in SCRIPTS.items() for name in scripts]
 # What differs between any two runs: times, pids, addresses, and the folders of the container.
 VARYING = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(,\d+)?|\[\d\d:\d\d:\d\d\]|\[\S+ \S+ \S+:\d+|process \d+|pid=?\d+|0x[0-9a-f]+|"

@@ -139,10 +139,8 @@ def test_a_script_ends_as_under_the_toolkit_and_tensorflow_is_imported_by_script
         assert str(ours["failure"]).startswith("NotFoundError:\nExitCode 1\n")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "content", ["class", *(pytest.param(content, marks=pytest.mark.nightly) for content in MORE_SOURCES)]
-)
+@pytest.mark.nightly  # a TensorFlow without the file is the rarest of what ends as ever
+@pytest.mark.parametrize("content", ["class", *MORE_SOURCES])
 def test_a_tensorflow_whose_source_says_nothing_is_imported_as_ever(
     tmp_path: Path, packages: Path, content: str | None
 ) -> None:

@@ -166,6 +166,8 @@ def get_mode(run: WrittenRun, mode: str) -> Any:
     return [step for step, (name, _) in zip(run.steps, get_places(run), strict=True) if name == mode]
 
 
+# By day unit/smdebug/pytorch/test_model_kinds.py has a step's closure, in which Lightning trains.
+@pytest.mark.nightly
 def test_lightning(train: Any, run: WrittenRun) -> None:
     noted = train(LIGHTNING)
     trained = get_mode(run, "TRAIN")
@@ -199,7 +201,7 @@ def test_lightning_toggles_optimizers_from_the_first_step_on(train: Any, run: Wr
         assert f"gradient/{other}_weight" not in values
 
 
-@pytest.mark.nightly  # nothing of ours is for this loop; by day Lightning's and test_untouched_scripts.py are
+@pytest.mark.nightly  # nothing of ours is for this loop; by day test_untouched_scripts.py is
 def test_hugging_face(train: Any, run: WrittenRun) -> None:
     noted = train(HUGGING_FACE)
     trained = get_mode(run, "TRAIN")

@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from smdebug.profiler.system_samples import Sample
 from smdebug.profiler.trace_events import TraceEvent
 from tests.chromium import opened_chromium
@@ -15,6 +17,7 @@ WIDTH, HEIGHT = 1280, 900
 SUMMARY = ("Training job summary", "System usage statistics", "Framework metrics summary", "Rules summary")
 
 
+@pytest.mark.nightly  # a browser, to measure a page
 def test_the_summary_of_a_job_with_every_fault_takes_three_screens(tmp_path: Path) -> None:
     """Nothing is wider than the window, and no sentence shows marks of Markdown."""
     samples: list[Sample] = []

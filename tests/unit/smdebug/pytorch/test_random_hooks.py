@@ -47,7 +47,7 @@ def reduce_by_numpy(tensor: torch.Tensor, operation: str, of_absolute: bool) -> 
     return getattr(np, operation)(array)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(tensors())
 def test_every_reduction_is_numpys(tensor: torch.Tensor) -> None:
     operations = [(name, flag) for name in (*ALLOWED_REDUCTIONS, *ALLOWED_NORMS) for flag in (False, True)]
@@ -83,7 +83,7 @@ def is_due(config: smd.SaveConfigMode, step: int) -> bool:
     return step in config.save_steps or (within and step % config.save_interval == 0)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(
     st.fixed_dictionaries(dict.fromkeys(MODES, save_modes)),
     reduction_configs,

@@ -54,7 +54,7 @@ def check_same(found: Any, written: np.ndarray) -> None:
     assert found.tobytes() == written.tobytes()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(runs())
 def test_what_is_written_is_read(run: tuple[int, list[tuple[int, ModeKeys, dict[str, np.ndarray]]]]) -> None:
     workers, steps = run
@@ -82,7 +82,7 @@ def test_what_is_written_is_read(run: tuple[int, list[tuple[int, ModeKeys, dict[
                 assert trial.tensor(name).shape(number) == written.shape
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(st.sampled_from(ALLOWED_REDUCTIONS), st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=20), st.booleans())
 def test_computed_reductions_are_numpys(reduction: str, numbers: list[float], of_absolute: bool) -> None:
     value = np.array(numbers)
