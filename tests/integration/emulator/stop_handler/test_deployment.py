@@ -1,11 +1,17 @@
+import importlib
 import json
+import sys
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from emulator.stop_handler.deployment import build_code_zip, deploy_stop_handler
 from tests.integration.emulator.events.test_publisher import Deliveries, build_event, put_rule
 from tests.integration.emulator.small_emulator import REGION, Emulator
 from tests.waiting import wait_until
 
+HANDLER = "emulator.stop_handler.stop_handler_function"
 # In the manner of the handler in AWS's guide: it looks at every status of the event and stops the job by name.
 DOCUMENTED_STYLE = """
 import boto3
@@ -79,21 +85,43 @@ def test_stop_that_comes_too_late_is_no_failure_and_what_fails_is_tried_again(em
     assert emulator.stops.names == ["job"] * 4
 
 
-def test_filters(emulator: Emulator) -> None:
-    deploy_stop_handler(emulator.client, "only-b", rule_names=["b", "c"], job_name_prefix="jo")
-    publish(emulator, DebugRuleEvaluationStatuses=build_statuses(a="IssuesFound"))
-    publish(emulator, TrainingJobName="other", DebugRuleEvaluationStatuses=build_statuses(b="IssuesFound"))
+@pytest.fixture
+def handler(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The handler's module as a worker has it, in the test's own process: its client asks the emulator."""
+    sagemaker = emulator.client("sagemaker")
+    monkeypatch.setattr("boto3.client", lambda _service: sagemaker)
+    monkeypatch.delitem(sys.modules, HANDLER, raising=False)
+    yield importlib.import_module(HANDLER)
+    del sys.modules[HANDLER]
+
+
+def test_filters(emulator: Emulator, handler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RULE_NAMES", "b, c")
+    monkeypatch.setenv("JOB_NAME_PREFIX", "jo")
+
+    def handle(**detail: Any) -> bool:
+        return bool(handler.lambda_handler(build_event(**detail), None)["Stopped"])
+
+    assert not handle(DebugRuleEvaluationStatuses=build_statuses(a="IssuesFound"))
+    assert not handle(TrainingJobName="other", DebugRuleEvaluationStatuses=build_statuses(b="IssuesFound"))
     assert emulator.stops.names == []
-    publish(emulator, DebugRuleEvaluationStatuses=build_statuses(b="IssuesFound"))
+    assert handle(DebugRuleEvaluationStatuses=build_statuses(b="IssuesFound"))
     assert emulator.stops.names == ["job"]
+    # A rule of the profiler stops a job only if it is named.
+    fired = {"ProfilerRuleEvaluationStatuses": build_statuses(b="IssuesFound")}
+    monkeypatch.setenv("RULE_NAMES", "")
+    assert not handle(**fired)
+    monkeypatch.setenv("RULE_NAMES", "b")
+    assert handle(**fired)
+    assert emulator.stops.names == ["job"] * 2
 
 
-def test_a_profiler_rule_stops_a_job_only_if_it_is_named(emulator: Emulator) -> None:
-    deploy_stop_handler(emulator.client, "any")
-    publish(emulator, ProfilerRuleEvaluationStatuses=build_statuses(LowGPU="IssuesFound"))
+def test_what_it_is_deployed_with_reaches_the_handler(emulator: Emulator) -> None:
+    deploy_stop_handler(emulator.client, "only-b", rule_names=["b", "c"], job_name_prefix="jo")
+    publish(emulator, TrainingJobName="other", DebugRuleEvaluationStatuses=build_statuses(b="IssuesFound"))
+    publish(emulator, DebugRuleEvaluationStatuses=build_statuses(a="IssuesFound"))
     assert emulator.stops.names == []
-    deploy_stop_handler(emulator.client, "any", rule_names=["LowGPU"])
-    publish(emulator, ProfilerRuleEvaluationStatuses=build_statuses(LowGPU="IssuesFound"))
+    publish(emulator, ProfilerRuleEvaluationStatuses=build_statuses(c="IssuesFound"))
     assert emulator.stops.wait(1) == ["job"]
 
 
