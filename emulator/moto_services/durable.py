@@ -58,6 +58,7 @@ class DurableBackends:
         Raises:
             StartupError: the folder cannot be used.
         """
+        from moto.core import utils
         from moto.core.base_backend import AccountSpecificBackend, BackendDict
         from moto.core.responses import BaseResponse
 
@@ -87,6 +88,8 @@ class DurableBackends:
             for owner, wrap in ((BackendDict, self._restoring_first), (AccountSpecificBackend, self._noting)):
                 wrapped = {name: wrap(getattr(owner, name)) for name in ("__getitem__", "items", "values")}
                 closers.enter_context(replaced(owner, **wrapped))
+            shared = functools.cache(vars(utils)["create_loader"])
+            closers.enter_context(replaced(utils, create_loader=shared))
             # Every request asks IAM who owns its access key, and IAM records that use.
             closers.enter_context(replaced(BaseResponse, setup_class=reading()(BaseResponse.setup_class)))
             self._closers = closers.pop_all()

@@ -93,6 +93,7 @@ REPLACED = (
         "moto.core.common_models:BaseModel",
         ("__new__", "", "no list of all objects ever made, which grows without bound"),
     ),
+    *_of("moto.core.utils", ("create_loader", "", "one look at botocore's folders serves the models of all services")),
     *_of(
         "moto.logs.models:LogStream",
         ("put_log_events", "log_events", "events go into a table"),
