@@ -1,4 +1,4 @@
-"""Tests of `%load_ext smdebug_emulator`, in this process and in a kernel of its own."""
+"""Tests of `%load_ext smdebug_emulator`, in this process and in a kernel."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Tests of how jobs of pytest-xdist's workers come to the process that reports them."""
+"""Tests of how jobs of pytest-xdist's workers come to who reports them."""
 
 from types import SimpleNamespace
 from typing import Any
