@@ -51,44 +51,51 @@ WITH_FILES = {
 ELSEWHERE = "test_host_finds_the_others_before_they_run_and_after_their_end"
 
 
-# A core of each kind of fact runs by day where containers start another way than on plain Docker, which has all of it.
-BY_DAY = {
-    # What is given away is a container that has been started before; some specs none can become, and start cold.
+# On plain Docker each fact that a line of ours decides runs by day; of these, the engine or the kernel decides, or
+# another test there asserts the same of other containers.
+BY_NIGHT_ON_DOCKER = {
+    "test_death_by_signal_counts_from_128",  # test_memory_limit
+    "test_exit_code[docker-0]",
+    "test_exit_code[docker-255]",
+    "test_home_and_temporary_folder_can_be_written",  # test_a_container_has_folders_and_packages_of_its_own
+    "test_host_of_a_network_reaches_the_servers_of_this_machine",  # test_docker_networks.py
+    "test_hosts_of_two_networks_meet_their_own_on_one_port",  # test_docker_networks.py
+    "test_log_keeps_a_long_line_whole_and_cuts_an_endless_one",  # unit tests of log.py
+    "test_log_keeps_the_order_of_many_lines",
+    "test_memory_that_forked_workers_share_counts_once",
+    "test_missing_entry_point_is_said_at_the_start[docker-/no/such/program]",
+    "test_a_local_process_stands_back_as_far_as_it_is_to",
+    "test_one_container_is_waited_for_and_read_by_many",
+    "test_two_run_at_once",  # tests of networks
+    "test_what_a_container_leaves_running_ends_with_it",
+}
+# A core of each kind of fact runs by day where containers start another way than on plain Docker.
+BY_DAY: dict[str, set[str]] = {
+    # What is given away is a container that has been started before; some specs none can become, and start cold. Its
+    # exit code, log, mounts and labels are in test_spares.py.
     "docker-spares": {
         "test_a_container_has_folders_and_packages_of_its_own",
-        "test_a_new_runtime_finds_containers_by_their_labels",
-        "test_exit_code[docker-spares-3]",
-        "test_limits_that_only_an_engine_keeps",
-        "test_log_has_every_line_from_the_first_to_a_last_one_without_newline",
         "test_memory_limit",
         "test_missing_entry_point_is_said_at_the_start[docker-spares-no-such-program]",
-        "test_mount_is_read_and_written_by_both_sides",
         "test_name_that_is_taken",
         "test_server_of_the_host_is_reached",
         "test_stop_lets_a_handler_of_sigterm_finish",
     },
-    # What the manager and its agents do in place of one engine: services, secrets, answers across nodes. What a host
-    # reaches, test_swarm_networks.py shows by day.
+    # What the manager and its agents do in place of one engine: services, secrets, answers across nodes. By day,
+    # test_swarm_containers.py shows most of it of one container, test_swarm_networks.py what a host reaches, and
+    # test_swarm_carrying.py that a container outlives its owner.
     "swarm": {
         "test_an_id_that_was_never_given_is_not_found",
         "test_container_on_a_network_that_is_not_there",
-        "test_container_outlives_an_owner_that_is_killed",
-        "test_exit_code[swarm-3]",
         "test_image_of_another_version_is_used_and_said",
-        "test_limits_that_only_an_engine_keeps",
-        "test_log_is_followed_while_the_container_runs",
-        "test_memory_limit",
         "test_missing_folder_to_mount",
-        "test_mount_is_read_and_written_by_both_sides",
-        "test_name_that_is_taken",
         "test_network_is_found_by_its_labels_and_given_back",
         "test_network_name_that_is_taken",
-        "test_stop_kills_after_the_grace_time",
         "test_unknown_image_says_what_there_is",
         "test_usage_and_meter_of_a_running_container",
     },
-    # Files go to the node and come back; that a kill loses none, test_swarm_carrying.py shows by day.
-    "swarm-carrying": {"test_mount_is_read_and_written_by_both_sides"},
+    # That files go to the node and come back, and that a kill loses none, test_swarm_carrying.py shows by day.
+    "swarm-carrying": set(),
 }
 
 
@@ -97,8 +104,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep a change's run on a Swarm and with spare containers short."""
     for item in items:
         params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        chosen = BY_DAY.get(str(params.get("target")))
-        if chosen is not None and not {item.name, item.name.split("[")[0]} & chosen:
+        target, names = str(params.get("target")), {item.name, item.name.split("[")[0]}
+        if (target in BY_DAY and not names & BY_DAY[target]) or (target == "docker" and names & BY_NIGHT_ON_DOCKER):
             item.add_marker("nightly")
 
     def leave_out(name: str) -> bool:

@@ -67,6 +67,49 @@ def test_a_container_waits_until_a_node_has_capacity(swarm_engine: SwarmEngine) 
     assert swarm_engine.describe()["waiting"] == []
 
 
+def list_waiting(engine: SwarmEngine) -> dict[str, str]:
+    return {each["container"]: each["why"] for each in engine.describe()["waiting"]}
+
+
+def test_nodes_of_one_job_are_kept_at_once(swarm_engine: SwarmEngine, swarm_nodes: SwarmNodes) -> None:
+    """What other emulators have reserved is taken: no container need run."""
+    alone, pair = build_large(SLEEP), [build_large(SLEEP) for _ in range(2)]
+    kept, go_on = threading.Event(), threading.Event()
+
+    def keep_pair() -> None:
+        with swarm_engine.reserve_capacity(pair, lambda: None):
+            kept.set()
+            assert go_on.wait(60)
+
+    def keep_alone() -> None:
+        with swarm_engine.reserve_capacity([alone], lambda: None):
+            assert list_waiting(swarm_engine) == {}
+
+    with closing(swarm_nodes.manager.connect()) as api, ThreadPoolExecutor(2) as pool:
+        other = Reservations(api, "another emulator")
+        node = api.nodes()[0]
+        reserved = other.publish([(node["ID"], f"{node['Description']['Resources']['NanoCPUs']} 0")])
+        try:
+            keeping = pool.submit(keep_pair)
+            wait_until(lambda: list_waiting(swarm_engine).keys() == {each.name for each in pair})
+            why = set(list_waiting(swarm_engine).values())
+            assert why == {"2 nodes have too little free capacity for 2 containers at once"}
+            # One node has capacity, and another container would take it.
+            coming = pool.submit(keep_alone)
+            names = ", ".join(each.name for each in pair)
+            wait_until(
+                lambda: list_waiting(swarm_engine).get(alone.name) == f"{names} waits longer for as much, or for less"
+            )
+        finally:
+            other.withdraw(reserved)
+        assert kept.wait(60)
+        wait_until(lambda: list_waiting(swarm_engine) == {alone.name: "2 of 2 nodes have too little free capacity"})
+        go_on.set()
+        keeping.result()
+        coming.result()
+
+
+@pytest.mark.nightly  # by day the test before this one, without containers
 def test_containers_of_one_job_get_their_nodes_at_once(swarm_engine: SwarmEngine) -> None:
     alone, later, pair = build_large(SLEEP), build_large(SLEEP), [build_large(SLEEP) for _ in range(2)]
     staying = swarm_engine.start(alone)
@@ -79,26 +122,26 @@ def test_containers_of_one_job_get_their_nodes_at_once(swarm_engine: SwarmEngine
             assert go_on.wait(60)
             return [first, swarm_engine.start(pair[1])]
 
-    def list_waiting() -> dict[str, str]:
-        return {each["container"]: each["why"] for each in swarm_engine.describe()["waiting"]}
-
     with ThreadPoolExecutor(2) as pool:
         starting = pool.submit(start_pair)
-        wait_until(lambda: list_waiting().keys() == {each.name for each in pair})
-        assert set(list_waiting().values()) == {"2 nodes have too little free capacity for 2 containers at once"}
+        wait_until(lambda: list_waiting(swarm_engine).keys() == {each.name for each in pair})
+        assert set(list_waiting(swarm_engine).values()) == {
+            "2 nodes have too little free capacity for 2 containers at once"
+        }
         # One node has capacity, and another container would take it.
         coming = pool.submit(swarm_engine.start, later)
         names = ", ".join(each.name for each in pair)
-        wait_until(lambda: list_waiting().get(later.name) == f"{names} waits longer for as much, or for less")
+        behind = f"{names} waits longer for as much, or for less"
+        wait_until(lambda: list_waiting(swarm_engine).get(later.name) == behind)
         swarm_engine.remove(staying)
         assert started.wait(60)
         # The second of the pair has no container yet, and its node all the same.
-        wait_until(lambda: list_waiting() == {later.name: "2 of 2 nodes have too little free capacity"})
+        wait_until(lambda: list_waiting(swarm_engine) == {later.name: "2 of 2 nodes have too little free capacity"})
         go_on.set()
         for each in starting.result():
             swarm_engine.remove(each)
         assert coming.result() in {each.id for each in swarm_engine.find({}) if each.running}
-    assert list_waiting() == {}
+    assert list_waiting(swarm_engine) == {}
 
 
 @pytest.mark.nightly
@@ -147,14 +190,13 @@ def test_of_two_reservations_at_once_the_earlier_counts(swarm_nodes: SwarmNodes)
 
 
 def test_a_waiting_job_is_asked_whether_it_still_waits(swarm_engine: SwarmEngine) -> None:
-    for _ in range(2):
-        swarm_engine.start(build_large(SLEEP))
-    wanted = build_large(SLEEP)
+    wanted = [build_large(SLEEP) for _ in range(3)]
 
     def check() -> None:
-        raise InterruptedError([each["container"] for each in swarm_engine.describe()["waiting"]])
+        raise InterruptedError(sorted(list_waiting(swarm_engine)))
 
-    with pytest.raises(InterruptedError, match=wanted.name), swarm_engine.reserve_capacity([wanted], check):
+    names = ".*".join(sorted(each.name for each in wanted))
+    with pytest.raises(InterruptedError, match=names), swarm_engine.reserve_capacity(wanted, check):
         pytest.fail("there was capacity")
     assert swarm_engine.describe()["waiting"] == []
 

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from container_runtime.runtime import EngineUnavailableError
+from container_runtime.back_ends import RuntimeOptions, load_back_end
+from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
 from container_runtime.swarm.engine import SwarmEngine
 from emulator.console.build import build_console
 from sdk_compat.demo.training_job import build_rule
-from sdk_compat.emulator_process import EmulatorStartError
 from smdebug.trials import create_trial
 from tests.chromium import opened_chromium
 from tests.commands import run_command
@@ -63,7 +63,7 @@ open("/opt/ml/model/" + host, "w").write(open("/opt/ml/input/data/training/words
 collections = CollectionManager()
 collections.set_num_workers(2)
 collections.export("/opt/ml/output/tensors", host + "_collections.json")
-for step in range(30):
+for step in range(12):
     with FileWriter("/opt/ml/output/tensors", host, step) as writer:
         writer.write_tensor(2.0, "loss")
     print("step", step, flush=True)
@@ -201,10 +201,7 @@ def check_console(emulator: RunningEmulator, nodes: SwarmNodes, job: str, folder
 
 
 def test_an_engine_that_commands_no_swarm_is_refused(
-    swarm_nodes: SwarmNodes,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    start_emulator: Callable[..., RunningEmulator],
+    swarm_nodes: SwarmNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{swarm_nodes.nodes[1].socket}")
     with pytest.raises(EngineUnavailableError, match=r"is a worker.*DOCKER_HOST.*docker swarm init"):
@@ -212,6 +209,6 @@ def test_an_engine_that_commands_no_swarm_is_refused(
     monkeypatch.delenv("DOCKER_HOST")
     with pytest.raises(EngineUnavailableError, match=r"is in no Swarm"):
         SwarmEngine("refused", tmp_path)
-    monkeypatch.setenv("SMDEBUG_EMULATOR_SHARED_FOLDER", str(tmp_path))
-    with pytest.raises(EmulatorStartError, match=r"--shared-folder.* no --shared-folder"):
-        start_emulator("swarm", state_dir=tmp_path.parent / "state")
+    elsewhere = RuntimeOptions(tmp_path.parent / "state", shared_folder=tmp_path)
+    with pytest.raises(ContainerRuntimeError, match=r"--shared-folder.* no --shared-folder"):
+        load_back_end("swarm").open(elsewhere)

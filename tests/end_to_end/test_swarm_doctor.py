@@ -1,14 +1,14 @@
 """Tests of ``doctor --runtime swarm`` on a manager, a worker and no Swarm."""
 
 import json
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from emulator.cli.commands import main
 from tests.swarm_nodes import Node, SwarmNodes
 
 pytestmark = pytest.mark.docker
@@ -16,15 +16,9 @@ pytestmark = pytest.mark.docker
 
 def ask(folder: Path, node: Node | None) -> list[dict[str, str]]:
     """Return what the doctor finds of the Swarm that an engine is in; None for the machine's own engine."""
-    command = [sys.executable, "-m", "emulator", "doctor", "--runtime", "swarm", "--json", "--state-dir", str(folder)]
     environment = {} if node is None else {"DOCKER_HOST": f"unix://{node.socket}"}
-    done = subprocess.run(
-        ["env", *(f"{key}={value}" for key, value in environment.items()), *command],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
+    arguments = ["doctor", "--runtime", "swarm", "--json", "--state-dir", str(folder)]
+    done = CliRunner().invoke(main, arguments, env=environment, catch_exceptions=False)
     found: list[dict[str, str]] = json.loads(done.stdout)
     return [each for each in found if each["subject"] == "swarm"]
 

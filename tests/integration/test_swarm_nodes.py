@@ -55,7 +55,7 @@ def test_two_engines_are_one_swarm_and_nothing_is_left_of_them() -> None:
             assert not Path("/run/netns").is_mount()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # the tests of a Swarm start the same engines by day
 @pytest.mark.usefixtures("granted_namespaces")
 def test_make_swarm_ends_and_leaves_no_pipe_open() -> None:
     """Whoever reads what it prints comes to an end while the engines run."""
@@ -78,6 +78,7 @@ def test_make_swarm_ends_and_leaves_no_pipe_open() -> None:
         assert not folder.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("granted_namespaces")
 def test_engines_get_a_network_that_this_machine_is_not_in() -> None:
     """Another's network of the same addresses would lead to the other's nodes."""
