@@ -18,9 +18,11 @@ def summarize(lines: int, statements: int, taken: int, branches: int) -> dict[st
 @pytest.mark.parametrize(
     "program",
     [
-        "from smdebug import exceptions",
-        "import os; from smdebug import exceptions; os._exit(0)",
-        "import os; from smdebug import exceptions; os.execve('/bin/true', ['true'], {})",
+        pytest.param("from smdebug import exceptions", marks=pytest.mark.nightly),
+        pytest.param("import os; from smdebug import exceptions; os._exit(0)", marks=pytest.mark.nightly),
+        pytest.param(
+            "import os; from smdebug import exceptions; os.execve('/bin/true', ['true'], {})", marks=pytest.mark.nightly
+        ),
         "import os\nif os.fork():\n    os.wait()\nelse:\n    from smdebug import exceptions\n    os._exit(0)",
     ],
 )

@@ -30,13 +30,14 @@ def test_uv_looks_where_pip_does(found: Path) -> None:
     assert (found / "into/of_this_test-1.0.dist-info/INSTALLER").read_text() == "uv"
 
 
+@pytest.mark.nightly
 def test_pip_installs_what_uv_cannot(found: Path) -> None:
     options = ["--progress-bar", "off"]  # uv has no such option
     install_packages([*options, "--no-index", "--no-deps", "--target", str(found / "into"), "of-this-test"])
     assert (found / "into/of_this_test-1.0.dist-info/INSTALLER").read_text() == "pip\n"
 
 
-@pytest.mark.nightly  # the tests above have both installers
+@pytest.mark.nightly
 def test_both_say_why_a_package_cannot_be_installed(found: Path) -> None:
     with pytest.raises(RuntimeError, match=r"(?s)uv could not.*no-such-package.*nor could pip.*no-such-package"):
         install_packages(["--no-index", "--target", str(found / "into"), "no-such-package"])

@@ -113,7 +113,7 @@ def train(
     ("script", "framework_module"),
     [
         pytest.param("print('done')", "", marks=pytest.mark.nightly),
-        ("import sys; sys.exit(3)", ""),
+        pytest.param("import sys; sys.exit(3)", "", marks=pytest.mark.nightly),
         pytest.param("raise ValueError('no')", "", marks=pytest.mark.nightly),
         pytest.param("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "", marks=pytest.mark.nightly),
         pytest.param(RAISES, "", marks=pytest.mark.nightly),

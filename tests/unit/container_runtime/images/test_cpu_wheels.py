@@ -63,6 +63,7 @@ def test_what_was_fitted_is_whole_and_the_same_everywhere(tmp_path: Path, monkey
     assert fit_wheel(wheel).read_bytes() == first
 
 
+@pytest.mark.nightly  # the test above has what pip checks
 def test_pip_installs_what_was_fitted(tmp_path: Path) -> None:
     fitted = fit_wheel(write_vision(tmp_path))
     options = ("--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "site"))
@@ -72,7 +73,10 @@ def test_pip_installs_what_was_fitted(tmp_path: Path) -> None:
     assert library != LINKED
 
 
-@pytest.mark.parametrize(("torch", "name"), [("1.0+cpu", "torchvision-0.1+cpu"), ("1.0", "torchvision-0.1")])
+@pytest.mark.parametrize(
+    ("torch", "name"),
+    [("1.0+cpu", "torchvision-0.1+cpu"), pytest.param("1.0", "torchvision-0.1", marks=pytest.mark.nightly)],
+)
 def test_they_are_fitted_to_the_torch_that_is_beside_them(tmp_path: Path, index: Path, torch: str, name: str) -> None:
     wheels = [write_vision(index), write_wheel(index, "torch", "", version=torch)]
     lines = [f"torchvision==0.1 --hash=sha256:{hash_file(wheels[0])}"]

@@ -83,7 +83,8 @@ def test_where_there_is_none_pip_chooses() -> None:
     assert read_requirements(DEFINITIONS[0], "3.99") == DEFINITIONS[0].requirements
 
 
-@pytest.mark.parametrize("right", [True, False])
+# By day test_cpu_wheels.py fetches right wheels.
+@pytest.mark.parametrize("right", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_a_wheel_of_other_bytes_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
     wheel = write_wheel(tmp_path, "one_of_a_kind", "LIMIT = 1\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+import pytest
+
 
 def run(source: str) -> str:
     """Run code in an interpreter that has imported none of the modules, and return what it prints."""
@@ -20,6 +22,7 @@ def test_s3_and_iam_start_without_the_modules_which_are_there_when_they_are_need
     ).splitlines() == ["[]", "{'a': 1} load_pem_x509_certificate", "module module True"]
 
 
+@pytest.mark.nightly  # the test above has other parts of the same list
 def test_jobs_and_the_docker_back_end_start_without_the_modules_which_jobs_find_imported() -> None:
     assert run(
         "from emulator.components.deferred_modules import preload_modules\n"

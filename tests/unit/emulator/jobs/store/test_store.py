@@ -2,8 +2,6 @@ import base64
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -228,22 +226,19 @@ def test_store_that_is_none_or_of_another_version_is_refused(tmp_path: Path) -> 
         JobStore(tmp_path / "file" / "state" / "jobs.sqlite")
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_committed_state_survives_kill_9(tmp_path: Path) -> None:
-    program = f"""
-import os, signal, pathlib
-from emulator.jobs.store.store import JobStore
-from tests.unit.emulator.jobs.store.test_store import add
-store = JobStore(pathlib.Path({str(tmp_path)!r}) / "jobs.sqlite")
-job = add(store, "one")
-transaction = store.transaction()
-inside = transaction.__enter__()
-inside.add_event("lost", "us-east-1", {{}})
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    ended = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[5])}, check=False
-    )
-    assert ended.returncode == -signal.SIGKILL
+    child = os.fork()
+    if not child:
+        try:
+            store = JobStore(tmp_path / "jobs.sqlite")
+            add(store, "one")
+            with store.transaction() as inside:
+                inside.add_event("lost", "us-east-1", {})
+                os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     store = JobStore(tmp_path / "jobs.sqlite")
     assert [job.name for job in store.list_running_jobs(TrainingJob)] == ["one"]
     assert store.messages.list_outbox() == []
