@@ -174,6 +174,7 @@ def test_isolated_hosts_of_a_killed_emulator_are_reattached_without_what_held_th
         assert_nothing_left(harness)
 
 
+@pytest.mark.nightly  # hosts' files come together above; test_training.py has a model without compression
 def test_uncompressed_model_is_of_all_hosts(harness: JobHarness) -> None:
     script = "(ml / 'model' / 'same').write_text(str(rank)); (ml / 'model' / f'part-{rank}').touch()"
     output = {"S3OutputPath": f"s3://{harness.bucket}/out", "CompressionType": "NONE"}
@@ -259,6 +260,7 @@ def test_time_that_is_up_ends_every_host(harness: JobHarness) -> None:
     assert_nothing_left(harness)
 
 
+@pytest.mark.nightly  # a failure of one host is above
 def test_time_that_is_up_while_the_others_are_stopped_hides_no_failure(
     harness: JobHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +284,7 @@ def test_time_that_is_up_while_the_others_are_stopped_hides_no_failure(
     assert done["FailureReason"] == "AlgorithmError: algo-2: out of ideas, exit code: 1"
 
 
+@pytest.mark.nightly  # the contract of back ends has two networks at once
 def test_two_jobs_at_once_meet_their_own(harness: JobHarness) -> None:
     script = MEET + "print(os.environ['TRAINING_JOB_NAME'], address, port)"
     names = ["first", "second"]

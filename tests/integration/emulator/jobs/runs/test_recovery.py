@@ -169,6 +169,7 @@ def test_job_that_failed_while_nobody_answered_begins_again(tmp_path: Path) -> N
         assert [each["Status"] for each in done["SecondaryStatusTransitions"]].count("Restarting") == 1
 
 
+@pytest.mark.nightly  # interruptions are in test_spot.py, and lost containers above
 def test_job_killed_between_interruption_and_cleanup_begins_again(tmp_path: Path) -> None:
     """Its containers are all there, and have ended by the interruption."""
     before = (

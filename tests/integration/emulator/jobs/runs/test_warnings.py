@@ -146,8 +146,11 @@ def test_a_failure_of_pip_is_a_warning(harness: JobHarness) -> None:
     assert list_codes(harness) == ["RequirementsNotInstalled"]
 
 
+CONTENTS = ('b\'{"Code": "NoGpu", "Text": "x"}\\n\'', "b'[' * (1 << 20) + b'\\n'", "os.urandom(1 << 20)", "b''")
+
+
 @pytest.mark.parametrize(
-    "content", ["os.urandom(1 << 20)", "b'[' * (1 << 20) + b'\\n'", "b''", 'b\'{"Code": "NoGpu", "Text": "x"}\\n\'']
+    "content", [" + ".join(CONTENTS), *(pytest.param(each, marks=pytest.mark.nightly) for each in CONTENTS)]
 )
 def test_a_job_may_write_anything_into_the_file(harness: JobHarness, content: str) -> None:
     script = f'pathlib.Path(os.environ["SMDEBUG_WARNINGS_PATH"]).write_bytes({content})'
