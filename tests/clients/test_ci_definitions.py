@@ -90,7 +90,11 @@ def test_the_action_starts_leads_runs_and_reports(project: Path, environment: di
 
 
 def test_a_failing_command_fails_the_action_and_is_reported(project: Path, environment: dict[str, str]) -> None:
-    inputs = {"run": "aws s3 ls\nfalse\necho not reached", "install": INSTALLED, "runtime": "process"}
+    inputs = {
+        "run": "test $AWS_ENDPOINT_URL || exit 3\nfalse\necho not reached",
+        "install": INSTALLED,
+        "runtime": "process",
+    }
     codes, summary = run_action(inputs, project, environment)
     assert codes == [0, 0, 1, 0]
     assert summary.strip() == "No training jobs ran."

@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
+from tests.forked_emulator import open_forking_process
 from tests.running_emulator import RunningEmulator
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-RUN = [sys.executable, "-m", "emulator", "run", "--runtime", "process"]
+RUN = ["run", "--runtime", "process"]
 
 # What a script of somebody's does, with nothing in it of an emulator. The first lines note every connection.
 SCRIPT = """
@@ -87,9 +88,14 @@ def home(tmp_path: Path) -> Path:
 
 
 def run(arguments: list[str], home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the emulator's in a fork, which becomes the user's program."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))}
     environment = {**kept, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), **variables}
-    return subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=250, check=False)
+    errors = home / "errors"
+    with errors.open("w") as log:
+        process = open_forking_process().fork(arguments, environment, log.fileno(), new_session=False)
+    output, _ = process.communicate()
+    return subprocess.CompletedProcess(arguments, process.wait(), output, errors.read_text())
 
 
 def test_an_unmodified_script_reaches_the_emulator_only(home: Path, tmp_path: Path) -> None:
@@ -152,7 +158,8 @@ def test_its_terminal_and_signals_are_the_command_s(running: RunningEmulator, ho
     master, slave = pty.openpty()
     # With the default action no signal is lost between the line and the pause.
     source = "import signal as s, sys; s.signal(2, s.SIG_DFL); print(sys.stdin.isatty(), flush=True); s.pause()"
-    command = [*RUN, "--state-dir", str(running.state_dir), "--", sys.executable, "-c", source]
+    options = ["--state-dir", str(running.state_dir), "--", sys.executable, "-c", source]
+    command = [sys.executable, "-m", "emulator", *RUN, *options]
     environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
     with subprocess.Popen(
         command, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
@@ -182,7 +189,7 @@ def test_commands_of_the_emulator_find_the_command_s_own(home: Path, tmp_path: P
 
 
 def test_an_emulator_that_cannot_start_is_one_message(home: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "emulator", "run", "--runtime", "docker", "true"]
+    command = ["run", "--runtime", "docker", "true"]
     nothing = {"DOCKER_HOST": f"unix://{tmp_path}/nothing.sock", "SMDEBUG_EMULATOR_STATE_DIR": str(tmp_path / "s")}
     done = run(command, home, TMPDIR=str(tmp_path), **nothing)
     assert done.returncode == 1
