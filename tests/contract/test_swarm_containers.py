@@ -1,4 +1,4 @@
-"""Tests of a Swarm's containers by day: what differs from plain Docker, of as few containers as show it.
+"""Tests of a Swarm's containers by day, of as few as show what is not Docker's.
 
 The contract has each of these facts in a test of its own, by night.
 """
