@@ -30,7 +30,7 @@ from container_runtime.contract.test_networks import *
 from container_runtime.contract.test_refusals import *
 from container_runtime.contract.test_stop_and_remove import *
 from container_runtime.contract.test_surroundings import *
-from container_runtime.images.catalogue import ImageCatalogue, ImageDefinition, local_name
+from container_runtime.images.catalogue import ImageCatalogue, local_name
 from container_runtime.meter import Load
 from container_runtime.runtime import (
     STARTED_COLD,
@@ -41,17 +41,8 @@ from container_runtime.runtime import (
 from container_runtime.spec import ContainerSpec, Mount
 from emulator.jobs.runs.measuring.machine import describe_load
 from tests.contract.docker_runtime import make_docker_runtime
+from tests.quick_images import QuickToImport
 from tests.waiting import wait_until
-
-
-class QuickToImport(ImageCatalogue):
-    """This project's images, of which spare containers import next to nothing: not what is imported is the subject."""
-
-    def __iter__(self) -> Iterator[ImageDefinition]:
-        return (
-            replace(each, warm_modules=("json",), warm_hook="") if each.warm_modules else each
-            for each in super().__iter__()
-        )
 
 
 class DockerWithSpares(Target):
@@ -100,6 +91,7 @@ def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_
     return Target("swarm", replace(options, shared_folder=None), CARRYING)
 
 
+@pytest.mark.nightly  # by day, test_usage_and_meter_of_a_running_container reads the same counters
 def test_a_known_load_is_measured_as_psutil_does(runtime: ContainerRuntime, traits: Traits, shared: Mount) -> None:
     """One core busy, 500 MB held, 20 MB written for each second of work: in rates between two readings."""
     token = f"load-{uuid.uuid4().hex}"

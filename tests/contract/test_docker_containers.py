@@ -163,14 +163,14 @@ def test_a_newer_build_of_an_image_brings_its_own_files(tmp_path: Path) -> None:
     (context / "ml").mkdir(parents=True)
     try:
         with closing(docker.from_env()) as client:
-            for number, copied in enumerate(("", "COPY ml /opt/ml", "COPY ml /opt/ml")):
-                (context / "Dockerfile").write_text(f"FROM {local_name(found[0])}\nLABEL number={number}\n{copied}\n")
+            for number in range(2):
+                (context / "Dockerfile").write_text(f"FROM {local_name(found[0])}\nCOPY ml /opt/ml\n")
                 (context / "ml" / "file").write_text(str(number))
                 client.images.build(path=str(context), tag=tag, network_mode="none", rm=True, forcerm=True)
                 folder = tmp_path / str(number)
                 folder.mkdir()
                 ended, lines = run(runtime, python(source, image=tag, mounts=(Mount(folder, "/opt/ml", own=()),)))
-                assert (ended, lines) == (Exit(0), [str([str(number)] if copied else [])])
+                assert (ended, lines) == (Exit(0), [str([str(number)])])
     finally:
         for container in runtime.find({}):
             runtime.remove(container.id)

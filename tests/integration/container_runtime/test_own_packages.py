@@ -33,6 +33,7 @@ def runtime(tmp_path: Path) -> Iterator[LocalProcesses]:
         made.remove(container.id)
 
 
+@pytest.mark.nightly  # by day, the contract has a container install packages of its own, too
 def test_a_container_installs_for_itself_alone(runtime: LocalProcesses, tmp_path: Path) -> None:
     before = importlib.metadata.version("click")
     source = tmp_path / "source"

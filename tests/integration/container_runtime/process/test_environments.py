@@ -42,6 +42,7 @@ import sys, sysconfig, zipfile
 from pathlib import Path
 for wheel in Path(sys.argv[sys.argv.index("--find-links") + 1]).glob("tiny*.whl"):
     zipfile.ZipFile(wheel).extractall(sysconfig.get_path("purelib"))
+Path(sys.prefix, "told").write_text(" ".join(sys.argv))
 """
 STUCK_PIP = "import time; print('pip runs', flush=True); time.sleep(600)"
 FAILING_PIP = "raise SystemExit('ERROR: there is no such wheel')"
@@ -125,8 +126,8 @@ def ask(python: Path, code: str) -> str:
     return ran.stdout.strip()
 
 
-# That hashes differ is found by pip: by day, that it takes what is locked.
-@pytest.mark.parametrize("damaged", [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.nightly  # by day, test_what_is_fetched_is_reported_with_its_size shows what pip is told
+@pytest.mark.parametrize("damaged", [False, True])
 def test_what_is_locked_is_installed_by_its_hash(
     definition: ImageDefinition, cache: Path, wheels: Path, *, damaged: bool
 ) -> None:
@@ -160,6 +161,7 @@ def test_built_whole_and_once(definition: ImageDefinition, cache: Path) -> None:
         "the environment is ready",
     ]
     assert ask(built.python, "import tiny_package; print(tiny_package.ANSWER)") == "42"
+    assert "--require-hashes" not in (built.folder / "told").read_text(), "nothing is locked"
     link = built.site_packages / "tiny_package" / "libx.so"
     assert link.resolve() == (built.site_packages / "tiny_package.libs" / "libx-0123.so").resolve()
     said.clear()
@@ -175,8 +177,11 @@ def test_what_is_fetched_is_reported_with_its_size(definition: ImageDefinition, 
     (wheels / "requirements.txt").write_text(f"{line}\n")
     wheels.rename(wheels.with_name(key_of_requirements([line], PYTHON)))
     said: list[str] = []
-    build_environment(definition, cache, said.append)
+    built = build_environment(definition, cache, said.append)
     assert "once: fetching 2000 MB (some 7.0 GB of disk): tiny-package" in said[0]
+    told = (built.folder / "told").read_text()
+    locked = cache / "wheels" / key_of_requirements([line], PYTHON)
+    assert told.endswith(f" --no-deps --require-hashes --requirement {locked / 'requirements.txt'}"), told
 
 
 def test_it_has_our_smdebug_and_its_pth_file_but_nothing_else_of_ours(definition: ImageDefinition, cache: Path) -> None:

@@ -26,9 +26,16 @@ from tests.integration.container_runtime.process.warm_programs import ENDS, PROG
 from tests.memory_group import hold_memory_group
 from tests.waiting import wait_until
 
+KINDS = {"cold": None, "warm": WarmOptions(("tiny",))}
+
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
+    return write_programs(tmp_path)
+
+
+def write_programs(tmp_path: Path) -> Path:
+    """Write programs, modules and an image below a folder; return that of the programs."""
     folder = tmp_path / "programs"
     folder.mkdir()
     for name, program in {"sees": SEES, "waits": WAITS, **ENDS}.items():
@@ -68,6 +75,17 @@ def warm(tmp_path: Path, programs: Path) -> Iterator[LocalProcesses]:
     yield runtime
     remove_all(runtime)
     runtime.close()
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalProcesses, LocalProcesses, Path]]:
+    """A runtime that starts cold, one with a warm interpreter, and programs, which no test changes."""
+    folder = tmp_path_factory.mktemp("both")
+    programs = write_programs(folder)
+    cold, warm = (make_runtime(folder, name, options) for name, options in KINDS.items())
+    wait_until_ready(warm)
+    yield cold, warm, programs
+    warm.close()
 
 
 def remove_all(runtime: LocalProcesses) -> None:
@@ -128,9 +146,8 @@ def test_a_fork_sees_what_a_new_interpreter_sees(cold: LocalProcesses, warm: Loc
 
 
 @pytest.mark.parametrize("program", ENDS)
-def test_a_fork_ends_as_a_new_interpreter_does(
-    cold: LocalProcesses, warm: LocalProcesses, programs: Path, program: str
-) -> None:
+def test_a_fork_ends_as_a_new_interpreter_does(both: tuple[LocalProcesses, LocalProcesses, Path], program: str) -> None:
+    cold, warm, programs = both
     spec = build_spec(programs, program)
     forked = run(warm, spec)
     assert not any("smdebug-emulator:" in line or "No module named" in line for line in forked[0])
@@ -145,8 +162,9 @@ def test_a_fork_ends_as_a_new_interpreter_does(
     ],
 )
 def test_a_variable_read_by_an_import_starts_cold(
-    warm: LocalProcesses, programs: Path, variables: dict[str, str], reason: str
+    both: tuple[LocalProcesses, LocalProcesses, Path], variables: dict[str, str], reason: str
 ) -> None:
+    _, warm, programs = both
     (line, was_warm, _), code = run(warm, build_spec(programs, "sees", **variables))
     assert (line, was_warm, code) == (f"smdebug-emulator: started without a warm interpreter: {reason}", "False", 0)
 

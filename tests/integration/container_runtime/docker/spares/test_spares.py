@@ -29,13 +29,14 @@ from container_runtime.docker.spares.spares import SpareOptions
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.runtime import STARTED_COLD, EngineUnavailableError, Exit
 from container_runtime.spec import ContainerSpec, Mount
+from tests.quick_images import IMPORTED, QuickToImport
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.docker
 
 IMAGE = "sagemaker-debugger-rules"
 MOST_BYTES = 2 * 1024**3
-IS_WARM = "import sys; print('smdebug.rules.rule_invoker' in sys.modules)"
+IS_WARM = f"import sys; print({IMPORTED!r} in sys.modules)"
 
 
 @pytest.fixture
@@ -64,17 +65,14 @@ def build_engine(
     **options: Any,
 ) -> DockerEngine:
     spares = SpareOptions(folder / "spares", memory_bytes, **options)
-    return DockerEngine(instance, catalogue, sidecars=folder / "sidecars", spares=spares)
+    return DockerEngine(instance, catalogue or QuickToImport(), sidecars=folder / "sidecars", spares=spares)
 
 
 def list_containers(instance: str, **labels: str) -> list[dict[str, Any]]:
-    api = connect()
-    try:
+    with closing(connect()) as api:
         wanted = [f"smdebug-emulator.instance={instance}", *labels.values()]
         found: list[dict[str, Any]] = api.containers(all=True, filters={"label": wanted})
         return found
-    finally:
-        api.close()
 
 
 def build_spec(folder: Path, source: str, **changes: Any) -> ContainerSpec:
@@ -118,8 +116,8 @@ print(json.dumps([
 ]))
 sys.exit(3)
 """
-    engine = make_engine()
-    spec = build_spec(tmp_path, source)
+    engine = make_engine(catalogue=ImageCatalogue())
+    spec = build_spec(tmp_path, source, cpus=1)
     container = start_ready(engine, spec)
     assert engine.wait(container, 60.0) == Exit(3)
     (line,) = read_log(engine, container)
@@ -137,7 +135,8 @@ sys.exit(3)
         api.close()
     assert "of the job" not in json.dumps(inspected)
     assert inspected["HostConfig"]["Memory"] == inspected["HostConfig"]["MemorySwap"] == spec.memory_bytes
-    another = build_spec(tmp_path, IS_WARM)
+    assert inspected["HostConfig"]["NanoCpus"] == (0 if os.cpu_count() == 1 else 10**9)
+    another = build_spec(tmp_path, "import sys; print('smdebug.rules.rule_invoker' in sys.modules)")
     wait_until(lambda: engine.is_ready(another))
     assert read_log(engine, engine.start(another)) == ["True"]
 
@@ -146,9 +145,10 @@ sys.exit(3)
     ("changes", "why"),
     [
         ({"isolated": True}, "it has no network"),
-        ({"environment": {"OMP_NUM_THREADS": "1"}}, "OMP_NUM_THREADS"),
-        ({"environment": {"PATH": "/usr/bin:/opt/venv/bin"}}, "PATH"),
-        ({"entrypoint": ("/opt/venv/bin/python3", "-c")}, "its program is"),
+        # unit/container_runtime/docker/spares/test_spare_shape.py has these by day.
+        pytest.param({"environment": {"OMP_NUM_THREADS": "1"}}, "OMP_NUM_THREADS", marks=pytest.mark.nightly),
+        pytest.param({"environment": {"PATH": "/usr/bin:/opt/venv/bin"}}, "PATH", marks=pytest.mark.nightly),
+        pytest.param({"entrypoint": ("/opt/venv/bin/python3", "-c")}, "its program is", marks=pytest.mark.nightly),
     ],
 )
 def test_what_no_spare_container_can_become_starts_cold_and_says_why(
@@ -163,7 +163,7 @@ def test_what_no_spare_container_can_become_starts_cold_and_says_why(
     assert second == "False"
 
 
-@pytest.mark.parametrize("end", ["killed", "memory"])
+@pytest.mark.parametrize("end", ["killed", pytest.param("memory", marks=pytest.mark.nightly)])
 def test_a_spare_container_that_has_ended_costs_no_more_than_a_cold_start(
     make_engine: Callable[..., DockerEngine], tmp_path: Path, end: str
 ) -> None:
@@ -322,7 +322,7 @@ def test_spare_containers_are_removed_after_ten_idle_minutes_unless_they_are_ask
     assert engine.is_ready(asked)
 
 
-@pytest.mark.parametrize(("seconds", "shares"), [(None, 1024), (60.0, 2)])
+@pytest.mark.parametrize(("seconds", "shares"), [(None, 1024), pytest.param(60.0, 2, marks=pytest.mark.nightly)])
 def test_only_what_is_asked_for_ahead_has_a_full_share_of_the_processors(
     make_engine: Callable[..., DockerEngine], tmp_path: Path, seconds: float | None, shares: int
 ) -> None:
@@ -351,6 +351,7 @@ def test_each_request_without_an_end_keeps_one_more(make_engine: Callable[..., D
     assert {engine.start(each) for each in specs} == first
 
 
+@pytest.mark.nightly
 def test_imports_that_a_container_waits_for_come_before_those_of_other_spare_containers(
     make_engine: Callable[..., DockerEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,10 +394,11 @@ def read_shares(container: str) -> int:
         api.close()
 
 
+@pytest.mark.nightly  # by day, one is killed when it is ready
 def test_a_spare_container_killed_during_its_imports_is_replaced(
     make_engine: Callable[..., DockerEngine], tmp_path: Path
 ) -> None:
-    engine = make_engine()
+    engine = make_engine(catalogue=ImageCatalogue())  # its imports take long enough to be killed
     spec = build_spec(tmp_path, IS_WARM)
     engine.keep_ready(spec, 60.0)
     spares = partial(list_containers, make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
