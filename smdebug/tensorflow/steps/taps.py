@@ -83,7 +83,8 @@ class Collector:
         """Add the gradients passed to an optimizer; with several replicas, their sum."""
         if self._in_optimizer or not self._wants.gradients:
             return
-        scale = getattr(optimizer, "dynamic_scale", None)
+        # The first eager step makes the variable: until then the loss is multiplied by the first scale.
+        scale = getattr(optimizer, "dynamic_scale", getattr(optimizer, "initial_scale", None))
         found: dict[str, Any] = {}
         # The first batch may have created variables.
         self._names.refresh()

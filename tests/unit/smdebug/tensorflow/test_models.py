@@ -163,12 +163,14 @@ def test_an_embedding_a_recurrent_layer_and_a_normalization(
 
 
 @pytest.mark.parametrize("policy", [pytest.param("mixed_bfloat16", marks=pytest.mark.nightly), "mixed_float16"])
-def test_mixed_precision(make_hook: MakeHook, run: WrittenRun, policy: str) -> None:
+def test_mixed_precision(
+    make_hook: MakeHook, run: WrittenRun, policy: str, quick_way_without_xla: dict[str, bool]
+) -> None:
     keras.mixed_precision.set_global_policy(policy)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="d")], name="net")
     before = model.get_weights()
     recorder = make_recorder()
-    fit(model, make_hook(save_all=True), recorder, auto_scale_loss=True)
+    fit(model, make_hook(save_all=True), recorder, auto_scale_loss=True, **quick_way_without_xla)
     values = run.values(0)
     half = np.float16 if policy == "mixed_float16" else np.float32
     assert values["d/outputs"].dtype == half
