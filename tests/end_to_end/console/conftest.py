@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,15 @@ from playwright.sync_api import Browser, expect
 from benchmarks.shared.tensorboard import locate_tensorboard
 from emulator.console.build import build_console, install_packages
 from emulator.stop_handler.deployment import deploy_stop_handler
-from sdk_compat.demo.training_job import BUCKET, HEALTHY, build_request, stage_inputs
+from sdk_compat.demo.training_job import (
+    BUCKET,
+    HEALTHY,
+    build_request,
+    build_script_mode,
+    locate_source,
+    stage_digits,
+    stage_source,
+)
 from smdebug.mode_keys import ModeKeys
 from tests.chromium import opened_chromium
 from tests.end_to_end.console.endless_job import NAME, build_endless_request, stage_endless_script
@@ -35,6 +44,7 @@ from tests.unit.smdebug.profiler.profiled_job import write_profiled_job
 from tests.unit.smdebug.runs import RunMaker
 from tests.waiting import wait_until
 
+HEALTHY_SCRIPT = "healthy_training.py"
 HOSTILE_PAGE = (
     "<!doctype html><body onload=\"parent.document.title='taken'\"><script>top.location='/_emulator/docs'</script>"
     "<form action='/_emulator/reset' method=post><button>go</button></form><p>shown</p>"
@@ -60,11 +70,12 @@ def running(
         path = os.pathsep.join(filter(None, [str(locate_tensorboard()), os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, "PYTHONPATH": path}
         patch.setattr("sdk_compat.emulator_process._build_environment", lambda: environment)
-        emulator = start_emulator("process")
+        emulator = start_emulator("process", warm=False)
     s3 = emulator.client("s3")
     deploy_stop_handler(emulator.client, "console-watcher", job_name_prefix="console-healthy")
-    stage_inputs(s3)
-    stage_endless_script(s3, tmp_path_factory.mktemp("endless"))
+    stage_digits(s3)
+    stage_source(s3, "healthy", [Path(__file__).with_name(HEALTHY_SCRIPT)])
+    stage_endless_script(s3)
     s3.put_object(Bucket=BUCKET, Key=HOSTILE_KEY, Body=HOSTILE_PAGE, ContentType="text/html")
     s3.put_object(Bucket=BUCKET, Key="hostile/picture.svg", Body=HOSTILE_SVG, ContentType="image/svg+xml")
     s3.put_object(Bucket=BUCKET, Key=f"hostile/{RIGHT_TO_LEFT}.txt", Body="plain & <i>simple</i>")
@@ -92,7 +103,14 @@ def console(browser: Browser, running: RunningEmulator) -> Iterator[Console]:
 @pytest.fixture(scope="package")
 def healthy(running: RunningEmulator) -> str:
     """A job that completes; what it prints is read as metrics."""
-    request = profile(build_request("console-healthy", HEALTHY))
+    request = profile(build_request("console-healthy", {}))
+    request["HyperParameters"] = build_script_mode(locate_source("healthy"), HEALTHY_SCRIPT, HEALTHY)
+    collections = ("weights", r"^layer"), ("gradients", "^gradient"), ("losses", "loss")
+    for collection, (name, regex) in zip(
+        request["DebugHookConfig"]["CollectionConfigurations"], collections, strict=True
+    ):
+        assert collection["CollectionName"] == name
+        collection["CollectionParameters"]["include_regex"] = regex
     del request["DebugRuleConfigurations"][1:]
     pattern = "train_loss=([0-9.]+)"
     request["AlgorithmSpecification"]["MetricDefinitions"] = [

@@ -1,20 +1,17 @@
 """A job in which a rule fires and which does nothing more until it is stopped."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-from sdk_compat.demo.training_job import SICK, build_request, locate_source, stage_source
+from sdk_compat.demo.training_job import BUCKET, SICK, build_request
 from tests.end_to_end.profiled_jobs import profile
-from tests.end_to_end.test_rules import TRAINING
+from tests.end_to_end.test_rules import ENTRY_POINT, TRAINING
 
 NAME = "console-sick"
 
 
-def stage_endless_script(s3: Any, folder: Path) -> None:
+def stage_endless_script(s3: Any) -> None:
     """Upload a script that saves numbers and waits: a framework would take seconds to import, and a core meanwhile."""
-    (folder / "train.py").write_text(TRAINING, encoding="utf-8")
-    stage_source(s3, NAME, [folder / "train.py"])
+    s3.put_object(Bucket=BUCKET, Key="code/run.py", Body=TRAINING.encode())
 
 
 def build_endless_request() -> dict[str, Any]:
@@ -24,6 +21,9 @@ def build_endless_request() -> dict[str, Any]:
     request["DebugRuleConfigurations"] = [fires]
     del request["ProfilerRuleConfigurations"]
     request["ProfilerConfig"]["ProfilingIntervalInMilliseconds"] = 500
-    request["HyperParameters"]["sagemaker_submit_directory"] = json.dumps(locate_source(NAME))
+    request["AlgorithmSpecification"]["ContainerEntrypoint"] = ENTRY_POINT
+    code = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/code/"}}
+    request["InputDataConfig"] = [{"ChannelName": "code", "DataSource": code}]
+    del request["HyperParameters"]["sagemaker_submit_directory"]
     request["Environment"] = {"WAIT": "3600"}
     return request

@@ -10,7 +10,7 @@ from tests.running_emulator import RunningEmulator
 CLASSES = [[5, 1, 0], [0, 4, 2], [0, 0, 4]]
 STRANGE_NAME = "gradient/<img src=x onerror=document.title='taken'>\u202egnp"
 LAYERS = [f"net.{layer}" for layer in range(502)]
-LOG_LINES, LOG_BYTES = 20_000, 10_000_000
+LOG_LINES, LOG_BYTES = 4_000, 2_000_000
 
 
 def import_run(emulator: RunningEmulator, ended: str, name: str, run: Path, lines: list[list[Any]]) -> str:

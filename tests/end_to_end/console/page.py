@@ -1,8 +1,6 @@
 """Console in a browser, and what tests ask of it."""
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.request import Request, urlopen
@@ -46,14 +44,6 @@ def ask_emulator(emulator: RunningEmulator, method: str, path: str, body: Any = 
 
 def run_command(console: Console, *arguments: str) -> str:
     return commands.run_command(*arguments, "--state-dir", str(console.emulator.state_dir)).stdout
-
-
-def run_program(console: Console, *arguments: str) -> str:
-    """Run a command that leaves all to a program of its own."""
-    command = [sys.executable, "-P", "-m", "emulator", *arguments, "--state-dir", str(console.emulator.state_dir)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_MS / 1000)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def find_violations(page: Page, axe: str) -> list[tuple[str, list[Any]]]:

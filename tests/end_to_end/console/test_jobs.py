@@ -71,7 +71,7 @@ def test_jobs_are_compared_logs_searched_and_links_followed(console: Console, en
 
     console.go(f"jobs/{REGION}/{ended}")
     page.get_by_role("link", name=f"s3://{BUCKET}/output/{ended}/output/model.tar.gz").click()
-    expect(page.get_by_role("rowheader", name="model.pt")).to_be_visible()
+    expect(page.get_by_role("rowheader", name="model.npy")).to_be_visible()
 
     console.go("events")
     page.locator("summary").first.click()

@@ -13,10 +13,9 @@ from playwright.sync_api import Page, Route, expect
 
 from emulator.console.build import build_console, install_packages
 from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
-from tests.chromium import opened_chromium
 from tests.commands import run_command
 from tests.end_to_end.api_answers import find_differences, list_described
-from tests.end_to_end.console.page import find_violations
+from tests.end_to_end.console.page import PATIENCE_MS, find_violations
 from tests.end_to_end.many_jobs import FAILED_EVERY, REGION, TRIALS, TUNING, store_jobs
 from tests.waiting import wait_until
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from tests.running_emulator import RunningEmulator
 
-PATIENCE_MS = 180_000
 JOBS = 228
 LISTED = JOBS + len(TRIALS)
 PIPELINE = "nightly"
@@ -110,14 +108,6 @@ def ask(emulator: RunningEmulator, path: str) -> dict[str, Any]:
     with urlopen(f"{emulator.endpoint_url}/_emulator/{path}", timeout=PATIENCE_MS / 1000) as answer:
         found: dict[str, Any] = json.load(answer)
     return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened_chromium() as opened:
-        expect.set_options(timeout=PATIENCE_MS)
-        yield opened
-        expect.set_options(timeout=5000)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, build_request
@@ -9,6 +10,9 @@ from tests.end_to_end.console.page import Console
 from tests.running_emulator import RunningEmulator
 
 
+# By day, test_changes.py has a browser that is cut off, and integration/emulator/api/test_changes.py what a new
+# emulator says to a page of an earlier one.
+@pytest.mark.nightly
 def test_the_page_continues_when_the_emulator_comes_back(
     console: Console, start_emulator: Callable[..., RunningEmulator]
 ) -> None:
