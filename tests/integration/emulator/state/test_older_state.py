@@ -25,7 +25,7 @@ def emulator(
     state_dir = tmp_path_factory.mktemp("older") / "state"
     with tarfile.open(OLDER) as tar:
         tar.extractall(state_dir, filter="data")
-    return start_emulator("process", state_dir=state_dir)
+    return start_emulator("process", state_dir=state_dir, warm=False)
 
 
 def test_its_job_is_as_it_ended(emulator: RunningEmulator) -> None:

@@ -9,6 +9,13 @@ import pytest
 from emulator.state.replica.bucket import Bucket
 from emulator.state.replica.chunks import Chunks
 from emulator.state.replica.contents import Contents
+from tests.integration.emulator.state.replica.memory_bucket import MemoryBucket, MemoryStore
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    """One in memory; test_bucket.py has what an S3 answers."""
+    return MemoryBucket(MemoryStore())
 
 
 @pytest.fixture
