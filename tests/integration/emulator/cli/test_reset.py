@@ -22,7 +22,7 @@ from emulator.state.disk import DiskBudget
 from emulator.state.kept_states import KEPT_SECONDS, MOST_KEPT, KeptStates
 from sdk_compat.demo.training_job import build_training_job
 from tests.boto3_client import make_client
-from tests.forked_emulator import ForkedEmulator
+from tests.forked_emulator import ForkedEmulator, open_forking_process
 from tests.waiting import has_ended, wait_until
 
 pytestmark = pytest.mark.slow
@@ -139,13 +139,16 @@ def test_what_was_forgotten_comes_back_and_what_was_there_is_kept(emulator: Fork
     assert read(emulator) == ONE, "nothing was kept of what --no-undo forgot"
 
 
-def test_two_undos_at_once_lose_nothing(emulator: ForkedEmulator) -> None:
+def test_two_undos_at_once_lose_nothing(emulator: ForkedEmulator, tmp_path: Path) -> None:
     fill(emulator, "one")
     reset(emulator, "--all", "--yes")
     fill(emulator, "two")
-    command = [*COMMAND, "--undo", "--state-dir", str(emulator.state_dir)]
-    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
-    succeeded = [each.wait(timeout=120) for each in both].count(0)
+    command = ["reset", "--undo", "--state-dir", str(emulator.state_dir)]
+    with (tmp_path / "log").open("w") as log:
+        both = [open_forking_process().fork(command, os.environ, log.fileno(), new_session=False) for _ in range(2)]
+    for each in both:
+        each.communicate()
+    succeeded = [each.wait() for each in both].count(0)
     assert succeeded
     states = [read(emulator)]
     reset(emulator, "--undo")
