@@ -22,7 +22,6 @@ from smdebug.storage.outage import ObjectStoreError, Outage
 from smdebug.trials import create_trial
 from tests.unit.smdebug.object_storage import BUCKET, Storage
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
-from tests.unit.smdebug.scripts import RunScript
 from tests.unit.smdebug.written_run import WrittenRun
 
 
@@ -265,45 +264,6 @@ def test_a_scalar_of_several_numbers_is_refused(make_hook: MakeHook) -> None:
 
 
 # Disks.
-
-FULL = """
-import resource, sys, torch
-import smdebug.pytorch as smd
-model = torch.nn.Linear(200, 200)
-hook = smd.Hook(out_dir=sys.argv[1], save_config=smd.SaveConfig(save_interval=1), include_regex="a",
-                include_collections=["weights", "gradients"])
-hook.register_module(model)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-def step():
-    optimizer.zero_grad()
-    model(torch.ones(2, 200)).sum().backward()
-    optimizer.step()
-step()
-limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
-step(); step()
-resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-step()
-hook.close()
-print("trained to the end")
-"""
-
-
-@pytest.mark.slow
-def test_a_disk_that_takes_no_more_costs_the_steps_of_that_time(run_torch_script: RunScript, run: WrittenRun) -> None:
-    # Files may not grow beyond 100 kB: as on a full disk a write is cut first, and the next one refused.
-    done = run_torch_script(FULL, str(run.path))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "trained to the end" in done.stdout
-    assert done.stdout.count("Not saved") == 1
-    assert run.steps == [0, 3]
-    assert run.temp_files == []
-    assert run.has_ended
-    trial = create_trial(str(run.path))
-    assert trial.steps() == [0, 3]
-    for name in trial.tensor_names():
-        for step in trial.tensor(name).steps():
-            assert trial.tensor(name).value(step).size
 
 
 def test_an_out_dir_that_cannot_be_made(tmp_path: Path, training: Training, said: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,6 @@ from smdebug.pytorch.tensors.storable import get_storable
 from smdebug.storage.output import open_output
 from smdebug.writing import step_writer
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
-from tests.unit.smdebug.scripts import RunScript
 from tests.unit.smdebug.written_run import WrittenRun
 
 
@@ -124,34 +123,6 @@ def test_a_second_hook_on_the_same_run_is_silent_while_the_first_lives(
     training.step()
     assert run.steps == [0, 1]
     assert "Net_fc1.weight" in run.values(1)
-
-
-KILLED = """
-import os, signal, sys, torch
-import smdebug.pytorch as smd
-model = torch.nn.Linear(300, 300)
-hook = smd.Hook(out_dir=sys.argv[1], save_config=smd.SaveConfig(save_interval=1), save_all=True)
-hook.register_module(model)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(10):
-    loss = model(torch.ones(2, 300)).sum()
-    loss.backward()
-    if step == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    optimizer.step()
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_process_leaves_only_whole_steps(run_torch_script: RunScript, run: WrittenRun) -> None:
-    done = run_torch_script(KILLED, str(run.path))
-    assert done.returncode == -9
-    assert run.steps == [0, 1, 2]
-    for step in run.steps:
-        assert {"Linear_weight", "gradient/Linear_weight", "Linear_output_0"} <= set(run.values(step))
-    assert not run.has_ended
-    # What the next job finds there: a claim that nobody holds.
-    assert (run.path / "claim.smd").exists()
 
 
 def test_a_registered_model_that_is_never_called_is_reported(

@@ -84,44 +84,6 @@ def test_a_torch_without_the_captured_functions_loses_only_the_capture(run_scrip
     assert "smdebug: nothing is captured" in done.stderr
 
 
-INTERRUPTED = """
-import os, sys, torch
-import smdebug.pytorch as smd
-model = torch.nn.Sequential(torch.nn.Linear(30, 30), torch.nn.Linear(30, 30))
-hook = smd.Hook(out_dir=sys.argv[1], save_config=smd.SaveConfig(save_interval=1), save_all=True)
-hook.register_module(model)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(10):
-    loss = model(torch.ones(2, 30)).sum()
-    if step == 3:
-        if sys.argv[2] == "raise":
-            raise RuntimeError("between the passes")
-        os._exit(7)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("how", "exit_code"), [("raise", 1), pytest.param("exit", 7, marks=pytest.mark.nightly)])
-def test_steps_before_a_crash_are_whole(how: str, exit_code: int, run_torch_script: RunScript, run: WrittenRun) -> None:
-    done = run_torch_script(INTERRUPTED, str(run.path), how)
-    assert done.returncode == exit_code
-    names = {f"{kind}Sequential_{path}" for kind in ("", "gradient/") for path in ("0.weight", "1.bias")}
-    for step in range(3):
-        assert names <= set(run.values(step))
-    if how == "raise":
-        # The interpreter had time to put away what there was of the step.
-        assert run.steps == [0, 1, 2, 3]
-        assert not any(name.startswith("gradient/") for name in run.values(3))
-        assert run.has_ended
-        assert "between the passes" in done.stderr
-    else:
-        assert run.steps == [0, 1, 2]
-        assert not run.has_ended
-
-
 def test_a_model_that_takes_longer_to_save_than_to_train(make_hook: MakeHook, run: WrittenRun) -> None:
     model = torch.nn.Linear(2000, 2000)
     hook = make_hook(include_collections=["weights", "gradients"])

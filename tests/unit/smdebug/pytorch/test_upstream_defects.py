@@ -17,7 +17,6 @@ from smdebug.storage.output import open_output
 from smdebug.trials import create_trial
 from tests.unit.smdebug.object_storage import BUCKET, Storage
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
-from tests.unit.smdebug.scripts import RunScript
 from tests.unit.smdebug.written_run import WrittenRun
 
 
@@ -194,30 +193,6 @@ def test_20_an_error_turns_nothing_off(
     training.step()
     assert run.steps == [0, 1]
     assert smd.get_hook() is hook
-
-
-DELETED = """
-import shutil, sys, torch
-import smdebug.pytorch as smd
-model = torch.nn.Linear(2, 2)
-hook = smd.Hook(out_dir=sys.argv[1], save_config=smd.SaveConfig(save_interval=1), save_all=True)
-hook.register_module(model)
-model(torch.ones(1, 2)).sum().backward()
-model(torch.ones(1, 2)).sum().backward()
-if sys.argv[2] == "close":
-    hook.close()
-shutil.rmtree(sys.argv[1])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["close", "leave"])
-def test_21_a_deleted_run_is_not_brought_back_when_python_ends(
-    run_torch_script: RunScript, run: WrittenRun, how: str
-) -> None:
-    done = run_torch_script(DELETED, str(run.path), how)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert not run.path.exists()
 
 
 def test_22_a_finished_run_on_s3_is_seen(storage: Storage) -> None:
