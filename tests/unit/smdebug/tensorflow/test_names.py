@@ -1,4 +1,4 @@
-"""Public names of the modules that import TensorFlow, and path objects for its hooks."""
+"""Tests of the public names and hooks of modules that import TensorFlow."""
 
 import os
 from collections.abc import Callable
