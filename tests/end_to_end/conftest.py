@@ -1,14 +1,12 @@
 """Fixture of the demo's digits job, staged once in each emulator."""
 
-import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
 
+from emulator.stop_handler.deployment import deploy_stop_handler
 from sdk_compat.demo.training_job import stage_inputs
 from tests.end_to_end.finished_jobs import WaitForJob, wait_until_ended
 from tests.running_emulator import BACK_ENDS, RunningEmulator
@@ -18,8 +16,7 @@ from tests.running_emulator import BACK_ENDS, RunningEmulator
 def staged(emulator: RunningEmulator) -> RunningEmulator:
     """The emulator with the digits in S3 and the stop handler deployed."""
     stage_inputs(emulator.client("s3"))
-    deploy = [sys.executable, "-m", "emulator", "stop-handler", "deploy", "--endpoint-url", emulator.endpoint_url]
-    subprocess.run(deploy, check=True, timeout=400, env={**os.environ})
+    deploy_stop_handler(emulator.client)
     return emulator
 
 

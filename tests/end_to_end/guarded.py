@@ -1,14 +1,15 @@
-"""Emulator that requires signatures, started as a user starts it."""
+"""Emulator that requires signatures."""
 
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import boto3
+
+from tests.commands import run_command
+from tests.forked_emulator import open_forking_process
 
 KEY, SECRET = "AKIAOFTHETESTS", "the secret of the tests"
 
@@ -19,11 +20,9 @@ class Guarded:
     def __init__(self, state_dir: Path, runtime: str, *how: str) -> None:
         self.state_dir = state_dir
         environment = {**os.environ, "SMDEBUG_EMULATOR_ACCESS_KEYS": f"{KEY}:{SECRET}"}
-        options = ["--port", "0", "--runtime", runtime, "--state-dir", str(state_dir), *how]
-        command = [sys.executable, "-m", "emulator", "start", *options]
+        options = ["start", "--port", "0", "--runtime", runtime, "--state-dir", str(state_dir), *how]
         self.log = (state_dir.parent / "log").open("w+")
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment)
-        assert self.process.stdout is not None
+        self.process = open_forking_process().fork(options, environment, self.log.fileno(), new_session=False)
         self.lines = [self.process.stdout.readline() for _ in range(2)]
         self.record = json.loads((state_dir / "emulator.json").read_text())
         self.bundle: str | None = self.record["ca_bundle"]
@@ -44,14 +43,7 @@ class Guarded:
 
     def run(self, *command: str) -> str:
         """Run a command of the emulator's, which signs for itself."""
-        done = subprocess.run(
-            [sys.executable, "-m", "emulator", *command, "--state-dir", str(self.state_dir)],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        return done.stdout
+        return run_command(*command, "--state-dir", str(self.state_dir)).stdout
 
     @property
     def console_link(self) -> str:

@@ -20,6 +20,7 @@ from emulator.gateway.addresses import find_own_address
 from sdk_compat.demo.training_job import (
     BUCKET,
     ROLE_ARN,
+    build_channels,
     build_request,
     build_script_mode,
     has_ended,
@@ -27,7 +28,7 @@ from sdk_compat.demo.training_job import (
     stage_source,
 )
 from tests.end_to_end.guarded import KEY, SECRET, Guarded
-from tests.end_to_end.test_rules import TRAINING
+from tests.end_to_end.test_rules import ENTRY_POINT, TRAINING
 from tests.running_emulator import BACK_ENDS
 from tests.waiting import wait_until
 
@@ -80,17 +81,18 @@ def test_a_job_its_rule_and_a_function_work_with_their_own_roles(guarded: Guarde
     iam.put_role_policy(RoleName=ROLE_ARN.rpartition("/")[2], PolicyName="data", PolicyDocument=document)
     guarded.run("stop-handler", "deploy")
 
-    for name, script in (("sick", TRAINING), ("probe", PROBE)):
-        (tmp_path / f"{name}.py").write_text(script)
-        source = stage_source(s3, name, [tmp_path / f"{name}.py"])
-        request = build_request(name, {})
-        request["HyperParameters"] = build_script_mode(source, f"{name}.py", {})
-        if name == "sick":
-            request["Environment"] = {"WAIT": "600"}
-            del request["DebugRuleConfigurations"][1:]
-        else:
-            del request["DebugHookConfig"], request["DebugRuleConfigurations"]
-        sagemaker.create_training_job(**request)
+    s3.put_object(Bucket=BUCKET, Key="code/run.py", Body=TRAINING.encode())
+    request = build_request("sick", {})
+    request["AlgorithmSpecification"]["ContainerEntrypoint"] = ENTRY_POINT
+    request["InputDataConfig"] = build_channels({"code": f"s3://{BUCKET}/code/"})
+    request["Environment"] = {"WAIT": "600"}
+    del request["DebugRuleConfigurations"][1:]
+    sagemaker.create_training_job(**request)
+    (tmp_path / "probe.py").write_text(PROBE)
+    request = build_request("probe", {})
+    request["HyperParameters"] = build_script_mode(stage_source(s3, "probe", [tmp_path / "probe.py"]), "probe.py", {})
+    del request["DebugHookConfig"], request["DebugRuleConfigurations"]
+    sagemaker.create_training_job(**request)
 
     def find_ended(name: str) -> dict[str, Any] | None:
         description: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)
