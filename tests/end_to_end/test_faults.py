@@ -210,6 +210,8 @@ def test_events_fail_and_are_sent_again_or_end_in_the_queue_for_them(emulator: R
     ask(emulator, "DELETE")
 
 
+# By day, the tests above have each of these faults by itself, and a job beside those of S3.
+@pytest.mark.nightly
 def test_a_sick_job_is_stopped_whatever_fails_on_the_way(emulator: RunningEmulator) -> None:
     """Deliveries fail, the stop handler is throttled and times out, S3 fails: the stop comes all the same."""
     stage_data(emulator.client("s3"))

@@ -63,6 +63,8 @@ def list_networks() -> list[str]:
         client.close()
 
 
+# unit/smdebug/test_training_toolkit.py has a script that mpirun starts once a process.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_mpirun_starts_the_processes_of_a_host(
     staged: RunningEmulator, job_name: str, wait_for_job: WaitForJob

@@ -52,7 +52,9 @@ def list_containers(state_dir: Path) -> list[str]:
         client.close()
 
 
-# By day, container_runtime/contract/test_found_again.py is run on containers.
+# By day, integration/emulator/jobs/runs/test_recovery.py has jobs that are found again, and
+# integration/emulator/cli/test_service.py an emulator that was killed and starts again.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 @pytest.mark.parametrize("runtime", BACK_ENDS)
 def test_killed_emulator_reattaches_its_jobs_and_a_stopped_one_leaves_nothing_behind(
@@ -126,29 +128,3 @@ def test_port_taken_is_one_line_that_says_what_to_do(emulator: RunningEmulator, 
     assert len(second.stderr.strip().splitlines()) == 1
     assert str(emulator.port) in second.stderr
     assert "--port" in second.stderr
-
-
-@pytest.mark.any_back_end
-def test_second_emulator_on_one_state_folder_is_refused(emulator: RunningEmulator) -> None:
-    command = [sys.executable, "-m", "emulator", "start", "--runtime", "process", "--port", "0"]
-    second = subprocess.run(
-        [*command, "--state-dir", str(emulator.state_dir)], capture_output=True, text=True, timeout=400, check=False
-    )
-    assert second.returncode == 1
-    assert len(second.stderr.strip().splitlines()) == 1
-    assert str(emulator.state_dir) in second.stderr
-
-
-def test_state_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    command = [sys.executable, "-m", "emulator", "start", "--runtime", "process", "--port", "0"]
-    refused = subprocess.run(
-        [*command, "--state-dir", str(tmp_path / "file" / "state")],
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert refused.returncode == 1
-    assert len(refused.stderr.strip().splitlines()) == 1
-    assert str(tmp_path / "file" / "state") in refused.stderr

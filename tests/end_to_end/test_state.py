@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import requests
 from click.testing import Result
 
 from sdk_compat.demo.training_job import BUCKET, stage_inputs
-from tests.boto3_client import make_client
 from tests.commands import run_command
 from tests.end_to_end.test_failures import build_script_request
 from tests.running_emulator import RunningEmulator
@@ -104,24 +101,17 @@ def test_everything_is_exported_forgotten_and_imported(
 def test_scripts_run_in_order_before_the_first_line(tmp_path: Path) -> None:
     folder = tmp_path / "init"
     folder.mkdir()
-    (folder / "1-bucket.py").write_text("import boto3\nboto3.client('s3').create_bucket(Bucket='made')\n")
+    (folder / "1-note.sh").write_text(f"echo -n v > {tmp_path}/note\n")
     (folder / "2-fails.sh").write_text("echo it went wrong; exit 3\n")
     (folder / "3-object.py").write_text(
-        "import boto3\nboto3.client('s3').put_object(Bucket='made', Key='k', Body=b'v')\n"
+        "import boto3\ns3 = boto3.client('s3')\ns3.create_bucket(Bucket='made')\n"
+        f"s3.upload_file('{tmp_path}/note', 'made', 'k')\n"
     )
     (folder / "notes.txt").write_text("no script")
-    command = [sys.executable, "-P", "-m", "emulator", "start", "--port", "0", "--runtime", "process"]
-    command += ["--state-dir", str(tmp_path / "state"), "--init-folder", str(folder)]
-    with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-    try:
-        assert process.stdout is not None
-        endpoint_url = process.stdout.readline().split()[0]
-        body = make_client(endpoint_url, "s3").get_object(Bucket="made", Key="k")["Body"].read()
+    given = ["--init-folder", str(folder)]
+    with RunningEmulator(tmp_path / "state", runtime="process", warm=False, arguments=given) as emulator:
+        body = emulator.client("s3").get_object(Bucket="made", Key="k")["Body"].read()
         assert body == b"v"
-        said = (tmp_path / "log").read_text()
+        said = emulator.log_text()
         assert "2-fails.sh of --init-folder failed with exit code 3. It said last:\nit went wrong" in said
         assert "notes.txt" not in said
-    finally:
-        process.terminate()
-        process.communicate(timeout=120)

@@ -148,7 +148,8 @@ def test_a_script_with_a_hook_of_its_own(read_job: Any) -> None:
         assert saved == pytest.approx(score / sum(shares.values()))
 
 
-# The untouched script is the image's smoke test in containers.
+# unit/rules_images/training/xgboost has the algorithm, and the job below starts it as this one does.
+@pytest.mark.nightly
 @pytest.mark.any_back_end
 def test_the_algorithm_trains_without_a_script(read_job: Any, emulator: RunningEmulator) -> None:
     description, trial, files = read_job("algorithm")
