@@ -38,17 +38,19 @@ os.environ["SMDEBUG_EMULATOR_NO_WARM"] = "1"
 FOLDERS_WITH_JOBS = ("tests/end_to_end/", "tests/clients/", "tests/interop/", "tests/contract/", "tests/soak/")
 # Each of its files would have one more worker import the framework: it is one worker's, right after whole jobs.
 FOLDER_WITH_A_FRAMEWORK = "tests/unit/smdebug/tensorflow/"
-# The files of each of these share what a worker starts: an emulator and a browser, an emulator and a moto_server, an
-# interpreter with PyTorch that runs scripts in forks.
+# The files of each of these share what a worker starts or imports: an emulator and a browser, an emulator and a
+# moto_server, a process of the real smdebug, an interpreter with PyTorch that runs scripts in forks, its compiler.
 FOLDERS_THAT_SHARE = (
     "tests/end_to_end/console/",
     "tests/contract/like_moto_server/",
+    "tests/interop/",
     "tests/integration/smdebug/pytorch/",
+    "tests/unit/smdebug/pytorch/",
 )
 # All that takes nodes of a Swarm, in every folder.
 SWARM = "tests/end_to_end/ swarm"
 # Unit tests are last: their files are short, and all workers end at nearly the same time.
-TURNS = (*FOLDERS_WITH_JOBS, FOLDER_WITH_A_FRAMEWORK, "tests/integration/")
+TURNS = (*FOLDERS_WITH_JOBS, FOLDER_WITH_A_FRAMEWORK, "tests/unit/smdebug/pytorch/", "tests/integration/")
 
 # The gate of every change: the same examples each time, from no file of an earlier run, however slow the machine is.
 # For other examples: pytest --hypothesis-profile default.

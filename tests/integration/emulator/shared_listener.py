@@ -1,4 +1,4 @@
-"""One listener for all tests of a worker, whose application changes from test to test.
+"""Listener of a worker's tests, whose application changes from test to test.
 
 A listener has 48 threads, and a client is made anew for each port: both take longer than many a test.
 """
