@@ -265,9 +265,9 @@ def _ask(endpoint_url: str, signer: Mapping[str, str], service: str, parameters:
         place = cast("Any", (host, address.port or (443 if is_encrypted else 80)))
         with create_connection(place, _ANSWER_SECONDS) as plain:
             trusted = signer.get(CA_VARIABLE) or os.environ.get(CA_VARIABLE)
-            connection = _encrypt(plain, name, trusted) if is_encrypted else plain
-            connection.sendall("\r\n".join((*head, "", body)).encode())
-            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+            with _encrypt(plain, name, trusted) if is_encrypted else plain as connection:
+                connection.sendall("\r\n".join((*head, "", body)).encode())
+                answer = b"".join(iter(lambda: connection.recv(65536), b""))
     except OSError as error:
         if hasattr(error, "verify_message"):
             raise EmulatorAnswerError(

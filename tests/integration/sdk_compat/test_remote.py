@@ -1,5 +1,6 @@
 """Tests of commands and the pytest plugin with an emulator elsewhere."""
 
+import gc
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import pytest
 from click.testing import Result
 
 from emulator.gateway.addresses import find_own_address
-from sdk_compat.aws_variables import CA_VARIABLE, EmulatorAnswerError
+from sdk_compat.aws_variables import CA_VARIABLE, EmulatorAnswerError, check_emulator
 from sdk_compat.environment import EndpointError
 from sdk_compat.remote import find_remote, parse_remote
 from tests.commands import run_command
@@ -237,3 +239,13 @@ def test_a_file_without_certificates_is_named(content: str | None, tmp_path: Pat
     with pytest.raises(EmulatorAnswerError) as refused:
         find_remote("https://127.0.0.1:1", {CA_VARIABLE: str(file)})
     assert str(refused.value) == f"{file} contains no certificates: set {CA_VARIABLE} to a file in PEM."
+
+
+def test_no_connection_to_it_is_left_open(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CA_VARIABLE, str(guarded.state_dir / "tls" / "trusted" / "ca.pem"))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        with pytest.raises(EmulatorAnswerError, match="refuses"):
+            check_emulator(guarded.endpoint_url, "us-east-1")
+        gc.collect()
+    assert found == []
