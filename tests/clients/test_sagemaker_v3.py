@@ -13,9 +13,7 @@ import pytest
 from benchmarks.shared.environments import build_environment
 from tests.running_emulator import RunningEmulator
 
-# By day test_boto3_and_aws_cli.py has a job like a ModelTrainer's, whose program comes by a channel, and
-# integration/sdk_compat/test_clients.py a session.
-pytestmark = [pytest.mark.any_back_end, pytest.mark.nightly]
+pytestmark = pytest.mark.any_back_end
 
 TRAIN = """
 import json, os, pathlib, sys

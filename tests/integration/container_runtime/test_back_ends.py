@@ -8,10 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from emulator.cli.commands import main
-from tests.commands import run_command
 
 PAGE = Path(__file__).parents[3] / "docs" / "back_ends.md"
 
@@ -106,15 +102,12 @@ def test_the_contract_suite_runs_with_a_fixture_of_their_own(distribution: Path,
     assert "failed" not in kept.stdout
 
 
-def test_its_name_is_a_choice_of_the_command(
-    distribution: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(distribution))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    found = CliRunner().invoke(main, ["doctor", "--runtime", "borrowed"], catch_exceptions=False).output
+def test_its_name_is_a_choice_of_the_command(distribution: Path, tmp_path: Path) -> None:
+    program = ("-m", "emulator", "doctor", "--runtime")
+    found = call(distribution, tmp_path, *program, "borrowed").stdout
     assert "missing borrowed  no time is left, running: False" in found
     assert "-> borrow some" in found
-    refused = run_command("doctor", "--runtime", "bought", code=2).stderr
+    refused = call(distribution, tmp_path, *program, "bought").stderr
     assert "'bought' is not a container back end: use one of auto, borrowed, broken, docker, forgetful" in refused
 
 
