@@ -9,6 +9,7 @@ from sdk_compat.emulator_process import EmulatorProcess, EmulatorStartError
 from tests.forked_emulator import ForkedEmulator
 
 
+@pytest.mark.slow
 def test_a_fork_says_and_ends_as_a_new_interpreter_does(tmp_path: Path) -> None:
     """It refuses with the same words, and ends with the same codes."""
     refusals, codes = [], []
@@ -23,6 +24,7 @@ def test_a_fork_says_and_ends_as_a_new_interpreter_does(tmp_path: Path) -> None:
     assert codes == [0, 0]
 
 
+@pytest.mark.slow
 def test_a_fork_is_killed_and_ends_with_its_input(tmp_path: Path) -> None:
     killed = ForkedEmulator(tmp_path / "killed", runtime="process", warm=None)
     killed.kill()

@@ -38,6 +38,7 @@ def write_run(folder: Path) -> None:
     run.end()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*non-interactive:UserWarning")
 def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from matplotlib import pyplot as plt

@@ -15,6 +15,7 @@ MODULES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_are_true(name: str) -> None:
     tried = doctest.testmod(import_module(name))

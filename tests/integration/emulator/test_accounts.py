@@ -71,6 +71,7 @@ def wait_until_completed(emulator: ForkedEmulator, key: str, region: str = "us-e
     wait_until(lambda: describe()["TrainingJobStatus"] == "Completed", describe)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("region", "partition"),
     [("cn-north-1", "aws-cn"), pytest.param("us-gov-west-1", "aws-us-gov", marks=pytest.mark.nightly)],
@@ -101,6 +102,7 @@ def test_assumed_role_acts_in_its_account(emulator: ForkedEmulator) -> None:
     assert client(emulator, "sts", "anybody").get_caller_identity()["Account"] == DEFAULT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("role", "signs_as"), [pytest.param([], "SageMakerRole", marks=pytest.mark.nightly), (["--role", "Own"], "Own")]
 )

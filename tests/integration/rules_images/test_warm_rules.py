@@ -48,6 +48,7 @@ def judge(runtime: LocalProcesses, image: str, folder: Path, rule: str, **parame
     return {"exit": ended, "log": lines, "verdict": verdict, "written": written}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gradient", [1e-9, 1.0])
 def test_a_forked_rule_judges_logs_and_writes_as_a_new_one(
     back_ends: dict[str, LocalProcesses], tmp_path: Path, gradient: float

@@ -13,6 +13,7 @@ from sdk_compat.demo import __main__ as demo
 from tests.forked_emulator import ForkedEmulator
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["while it runs", "while it stays"])
 def test_an_emulator_that_died_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     started: list[ForkedEmulator] = []
@@ -49,6 +50,7 @@ def test_the_folder_of_an_earlier_demo_is_used_again(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["state.log"]
 
 
+@pytest.mark.slow
 def test_a_demo_that_still_runs_keeps_its_folder(tmp_path: Path) -> None:
     with ForkedEmulator(tmp_path / "state", runtime="process") as emulator:
         command = [sys.executable, "-m", "emulator", "demo", "--runtime", "process", "--output", str(tmp_path)]

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import click
+import pytest
 
 from docs_site.commands import build_commands_page, list_commands
 from docs_site.environment import READ_ELSEWHERE, build_environment_page
@@ -51,6 +52,7 @@ def test_every_warning_is_in_the_page_of_warnings() -> None:
     assert f'headers.get("{WARNINGS_HEADER}", "[]")' in page
 
 
+@pytest.mark.slow
 def test_every_message_has_its_remedy() -> None:
     messages = find_messages()
     assert len(messages) > 200

@@ -71,6 +71,7 @@ def test_what_the_cli_names_becomes_the_emulator(rules: Rules) -> None:
     assert {each for each, url in found.items() if url != URL} == set()
 
 
+@pytest.mark.slow
 def test_every_service_sends_its_requests_to_the_emulator(rules: Rules) -> None:
     assert len(rules.services) > 400
     left = {service: url for service in rules.services if not (url := rules.resolve(service, URL)).startswith(URL)}
@@ -86,6 +87,7 @@ def test_an_endpoint_that_is_not_awss_is_kept(rules: Rules, service: str) -> Non
         assert rules.resolve(service, of_aws) == URL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("service", "prepare"),
     [

@@ -16,6 +16,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "smdebug.md").read_text(encoding="u
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
+@pytest.mark.slow
 def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TRAINING_JOB_NAME", "SAGEMAKER_METRICS_DIRECTORY", "CHECKPOINT_CONFIG_FILE_PATH", "USE_SMDEBUG"):
         monkeypatch.delenv(name, raising=False)

@@ -210,6 +210,7 @@ def test_mpi_on_several_hosts_is_refused_in_words(monkeypatch: pytest.MonkeyPatc
     assert describe_absent_launcher({"sagemaker_mpi_enabled": "false"}, hosts) is None
 
 
+@pytest.mark.slow
 def test_a_script_is_started_by_mpirun_once_a_process(tmp_path: Path, packages: Path) -> None:
     base = tmp_path / "ours"
     ended = train(OURS, base, packages, RANKS, mpi=MPI | {"sagemaker_mpi_custom_mpi_options": "-verbose -x MARK"})
@@ -232,6 +233,7 @@ def test_a_substitute_is_there_for_the_script_that_imports_it(tmp_path: Path, pa
     assert (ended["code"], ended["said"]) == (0, [])
 
 
+@pytest.mark.slow
 def test_the_older_toolkit_knows_the_job(tmp_path: Path, packages: Path) -> None:
     script = (
         "import os, sagemaker_containers\n"

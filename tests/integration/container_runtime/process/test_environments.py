@@ -338,6 +338,7 @@ def test_stopping_a_container_that_builds(
     assert exit_status.code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "pip", "code", "said"),
     [

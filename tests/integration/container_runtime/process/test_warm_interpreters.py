@@ -145,6 +145,7 @@ def test_a_fork_sees_what_a_new_interpreter_sees(cold: LocalProcesses, warm: Loc
     assert code == cold_code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", ENDS)
 def test_a_fork_ends_as_a_new_interpreter_does(both: tuple[LocalProcesses, LocalProcesses, Path], program: str) -> None:
     cold, warm, programs = both

@@ -115,6 +115,7 @@ def test_what_to_send_instead_is_said(
     assert (answered, content["error"]) == (status, said)
 
 
+@pytest.mark.slow
 def test_what_is_refused_changes_nothing(emulator: ForkedEmulator) -> None:
     status, faults = ask(emulator, "PUT", "faults", {"sqs": {"delay": "1ms"}})
     assert (status, faults["sqs"]["delay"]) == (200, 0.001)

@@ -91,6 +91,7 @@ def test_an_export_that_cannot_be_written_is_one_line(emulator: ForkedEmulator, 
     assert refused == f"{folder} cannot be written: Not a directory\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "option"), [(["state", "export"], []), (["report", "tb-2026"], ["--output"])])
 def test_a_file_that_exists_is_kept(
     command: list[str], option: list[str], emulator: ForkedEmulator, tmp_path: Path
@@ -137,6 +138,7 @@ def test_a_long_list_is_cut(emulator: ForkedEmulator) -> None:
         TrainingJob("many", emulator.endpoint_url)
 
 
+@pytest.mark.slow
 def test_rules_judge_a_job_by_its_name(rules_of: Callable[[str], Result], capfd: pytest.CaptureFixture[str]) -> None:
     judged = rules_of("tb").exit_code
     assert (judged, "/tb-2026/debug-output" in (said := capfd.readouterr().out)) == (1, True), said
@@ -236,6 +238,7 @@ def test_importing_a_job_that_exists_says_what_to_do(emulator: ForkedEmulator, t
     assert "reset --job-name-prefix tb-2026" in said
 
 
+@pytest.mark.slow
 def test_an_import_makes_the_buckets_of_its_region_again(emulator: ForkedEmulator, tmp_path: Path) -> None:
     bucket = {"Bucket": f"{BUCKET}-eu-west-1"}
     s3, sagemaker = (make_client(emulator.endpoint_url, service, "eu-west-1") for service in ("s3", "sagemaker"))

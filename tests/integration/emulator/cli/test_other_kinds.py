@@ -99,6 +99,7 @@ def test_a_pipeline_execution_and_its_steps(emulator: ForkedEmulator) -> None:
     assert json.loads(run(emulator, "pipelines", name, "--json"))["stepList"][0]["name"] == "Refuse"
 
 
+@pytest.mark.slow
 def test_names_in_short(emulator: ForkedEmulator) -> None:
     whole = run(emulator, "tuning", "search")
     assert [run(emulator, "tuning", name) for name in ("arc", f"{REGION}/search", f"{REGION}/arc")] == [whole] * 3

@@ -159,6 +159,7 @@ def test_a_session_with_every_command(fork: Callable[..., ForkedStart], tmp_path
     assert started.end() == (0, "", "")
 
 
+@pytest.mark.slow
 def test_what_differs_from_usual_is_reported(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Upstream's smdebug beside ours, and jobs in processes where no runtime was asked for and no engine answers."""
     information = tmp_path / "site" / "smdebug-1.0.34.dist-info"

@@ -46,6 +46,7 @@ def test_packages_beside_the_sources_are_not_built_in(tmp_path: Path, monkeypatc
     assert (built / "names.json").read_text() == (current / "names.json").read_text()
 
 
+@pytest.mark.slow
 def test_the_functions_of_the_page_compute_what_they_should() -> None:
     node, _ = find_node()
     tests = sorted(str(path) for path in (build.WEB / "tests").glob("*.test.ts"))

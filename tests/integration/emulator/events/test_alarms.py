@@ -52,6 +52,7 @@ def wait_for_state(emulator: Emulator, state: str, name: str = "loss") -> dict[s
     return describe(emulator, name)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("alarms")
 def test_alarm_changes_its_state_and_tells_its_topic_its_function_and_the_bus(emulator: Emulator) -> None:
     cloudwatch, sns = emulator.client("cloudwatch"), emulator.client("sns")

@@ -76,6 +76,7 @@ def receive(emulator: Emulator, count: int = 1, name: str = "queue") -> list[Any
     return bodies
 
 
+@pytest.mark.slow
 def test_function_gets_the_event_and_delivery_is_reported_when_it_has_ended(emulator: Emulator) -> None:
     sqs = emulator.client("sqs")
     called, go_on = (sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("called", "go-on"))

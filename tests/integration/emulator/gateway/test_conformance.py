@@ -68,6 +68,7 @@ def build_full(name: str, shape: StructureShape) -> Any:
     return request
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(_SEEDS, marks=pytest.mark.nightly)], ids=["one", "all"])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_what_the_model_allows_is_accepted(name: str, seeds: range) -> None:
@@ -86,6 +87,7 @@ def test_what_the_model_allows_is_accepted(name: str, seeds: range) -> None:
     assert refused == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [_EVERY, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_what_the_model_forbids_is_refused_in_awss_words(name: str, every: int) -> None:

@@ -96,6 +96,7 @@ def is_answer(status: int, data: bytes) -> bool:
     return known and (status == 200 or (status < 500 and "__type" in content and bool(content.keys() & _MESSAGE)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("requests", BY_DAY_AND_BY_NIGHT)
 def test_no_request_is_answered_with_a_5xx(job_gateway: JobGateway, requests: int) -> None:
     names, fuzz, wrong, statuses = [*find_operations(), *find_moto_operations()], Fuzz(), [], []

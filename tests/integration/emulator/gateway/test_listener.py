@@ -109,6 +109,7 @@ def large(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[
     return [LARGE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sent", "application"),
     [

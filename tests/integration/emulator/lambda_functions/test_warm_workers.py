@@ -51,6 +51,7 @@ def invoke(emulator: Emulator, name: str, **files: str) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_a_worker_is_a_fork_and_sees_what_a_cold_one_sees(emulator: Emulator) -> None:
     forked = invoke(emulator, "warm")
     assert forked.pop("forked")

@@ -197,6 +197,7 @@ def build_lambda(rng: random.Random) -> tuple[str, str, bytes, dict[str, str]]:
     return operation.http["method"], path, body, {"Content-Type": "application/json"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", ["s3", "sns", "sqs", "lambda", "events", "iam"])
 def test_rubbish_is_refused_in_the_protocol_of_the_service(
     moto: RunningMoto, service: str, request: pytest.FixtureRequest

@@ -61,6 +61,7 @@ def test_a_redirect_is_not_followed(server: str) -> None:
     assert [each["path"] for each in publish_to(f"http://{server}/elsewhere")] == ["/elsewhere"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "url",
     [

@@ -65,6 +65,7 @@ def test_not_reads_its_condition_and_an_outcome_joins_as_json(service: Service) 
     assert steps["End"]["FailureReason"] == "was/false"
 
 
+@pytest.mark.slow
 def test_jobs_of_a_pipeline_are_in_the_experiment_that_it_names(service: Service) -> None:
     client = service.client()
     training = service.harness.request()

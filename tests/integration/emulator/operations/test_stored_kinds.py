@@ -62,6 +62,7 @@ def domain(service: Service) -> str:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_is_described_as_it_came_changed_listed_and_deleted(service: Service, kind: str, domain: str) -> None:
     name, members, change, listed = KINDS[kind]

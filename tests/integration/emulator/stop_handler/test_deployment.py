@@ -45,6 +45,7 @@ def publish(emulator: Emulator, **detail: Any) -> None:
     delivered.wait(1)
 
 
+@pytest.mark.slow
 def test_job_with_an_issue_is_stopped_by_a_warm_worker(emulator: Emulator) -> None:
     deployed = deploy_stop_handler(emulator.client)
     assert deployed.function_arn.endswith(":function:smdebug-stop-training")
@@ -141,6 +142,7 @@ def test_code_zip_is_the_same_every_time() -> None:
     assert build_code_zip() == build_code_zip()
 
 
+@pytest.mark.slow
 def test_handler_in_the_documented_style_works_unchanged(emulator: Emulator) -> None:
     arn = emulator.create_function(DOCUMENTED_STYLE, Timeout=30, MemorySize=256)
     put_rule(

@@ -346,6 +346,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_child_that_only_imports_the_script_ends_no_run(tmp_path: Path) -> None:
     found = build_script_runner(sys.executable, tmp_path)(SPAWNING, str(tmp_path / "run"))
     assert found.stdout.splitlines() == ["0", "0", "[]"], found.stderr

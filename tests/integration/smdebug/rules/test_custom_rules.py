@@ -81,6 +81,7 @@ def test_custom_rule_with_other_trials(custom: Any, run: RunMaker, tmp_path: Pat
     assert custom(other_trials="job-2, job-3", factor="0.4").status == "IssuesFound"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parameters", "text"),
     [

@@ -68,6 +68,7 @@ def test_requirements_beside_a_single_file_that_cannot_be_met(tmp_path: Path, st
     assert "a-package-that-nobody-made" in warning["Text"]
 
 
+@pytest.mark.slow
 def test_several_files(tmp_path: Path, storage: Storage) -> None:
     storage.put("a/mine.py", RULE)
     storage.put("b/strict_limits.py", b"LIMIT = 0.5\n")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.integration.smdebug.rules.rule_container import build_config, start_container
 from tests.unit.smdebug.object_storage import Storage
@@ -10,6 +11,7 @@ from tests.unit.smdebug.rules.test_rule_report import read_report
 from tests.unit.smdebug.runs import RunMaker
 
 
+@pytest.mark.slow
 def test_a_container_leaves_both_files(tmp_path: Path, storage: Storage) -> None:
     source = """
 from smdebug.rules import Rule

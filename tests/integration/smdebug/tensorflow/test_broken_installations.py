@@ -82,6 +82,7 @@ def run_beside(tmp_path: Path) -> RunScript:
     return build_script_runner(sys.executable, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", INSTALLATIONS)
 def test_an_import_goes_as_without_a_configuration(
     kind: str, run_beside: RunScript, run: WrittenRun, config: WriteConfig, tmp_path: Path
@@ -97,6 +98,7 @@ def test_an_import_goes_as_without_a_configuration(
     assert not run.path.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lacks", "says"),
     [

@@ -80,6 +80,7 @@ def test_lasting_refusals_say_what_to_check_and_lose_nothing(refusals: Refusals)
     assert trial.tensor("t").value(0).sum() == 5
 
 
+@pytest.mark.slow
 def test_a_slow_s3_is_waited_for_and_asked_as_seldom_as_a_fast_one(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,6 +173,7 @@ def test_what_a_hook_adds_to_its_newest_step_is_seen_and_costs_no_request_more(s
     assert trial.tensor("accuracy").value(0).tolist() == [0.5]
 
 
+@pytest.mark.slow
 def test_a_first_look_at_a_long_run_lists_few_of_its_folders(storage: Storage, tmp_path: Path) -> None:
     run = RunMaker(tmp_path)
     for step in range(0, 40_000, 1000):

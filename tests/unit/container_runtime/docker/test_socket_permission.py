@@ -48,6 +48,7 @@ def build_expected(engine: Path) -> tuple[str, str]:
     )
 
 
+@pytest.mark.slow
 def test_every_command_says_who_owns_the_socket_and_what_to_do(engine: Path, tmp_path: Path) -> None:
     what, remedy = build_expected(engine)
     sentence = f"{what}. {remedy}\n"

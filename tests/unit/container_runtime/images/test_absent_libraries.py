@@ -80,6 +80,7 @@ def test_a_damaged_library_is_named(tmp_path: Path, content: bytes) -> None:
         build_placeholders([wheel])
 
 
+@pytest.mark.slow
 def test_wheels_of_placeholders_are_in_place_of_the_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = tmp_path / "index"
     index.mkdir()

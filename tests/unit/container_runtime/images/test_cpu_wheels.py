@@ -73,6 +73,7 @@ def test_pip_installs_what_was_fitted(tmp_path: Path) -> None:
     assert library != LINKED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("torch", "name"),
     [("1.0+cpu", "torchvision-0.1+cpu"), pytest.param("1.0", "torchvision-0.1", marks=pytest.mark.nightly)],
@@ -101,6 +102,7 @@ def test_what_cannot_be_fitted_is_named(tmp_path: Path) -> None:
         fit_wheel(write_vision(tmp_path, LINKED[:300]))
 
 
+@pytest.mark.slow
 def test_what_is_beside_this_interpreter_s_torch_is_fetched(
     tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def test_where_there_is_none_pip_chooses() -> None:
 
 
 # By day test_cpu_wheels.py fetches right wheels.
+@pytest.mark.slow
 @pytest.mark.parametrize("right", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_a_wheel_of_other_bytes_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, right: bool) -> None:
     wheel = write_wheel(tmp_path, "one_of_a_kind", "LIMIT = 1\n")

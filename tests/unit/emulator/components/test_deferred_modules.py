@@ -12,6 +12,7 @@ def run(source: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_s3_and_iam_start_without_the_modules_which_are_there_when_they_are_needed() -> None:
     assert run(
         "import moto.iam.models, moto.s3.responses, responses\n"

@@ -70,6 +70,7 @@ def test_records_of_upstream_are_read_and_written_again(case: str, recorded_runs
     assert count > 5
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     array=st_numpy.arrays(

@@ -96,6 +96,7 @@ def test_each_mode_and_worker_is_a_series_with_its_name(trial: Trial, tmp_path: 
     assert found[0]["worker"] == "worker_1"
 
 
+@pytest.mark.slow
 def test_tensors_are_in_the_order_of_the_model_and_a_heat_map_shows_all(tmp_path: Path) -> None:
     layers = [f"layer.{number}" for number in range(600)]
     run = RunMaker(tmp_path)

@@ -102,6 +102,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "save_all"), CASES)
 def test_captured_and_compiled_once(
     way: Callable[[smd.Hook, torch.nn.Module], Any],
@@ -169,6 +170,7 @@ def test_a_compiled_loss(make_hook: MakeHook, run: WrittenRun) -> None:
     np.testing.assert_array_equal(run.values(0)["CrossEntropyLoss_output_0"], loss.detach())
 
 
+@pytest.mark.slow
 def test_a_compiled_optimizer(make_hook: MakeHook, training: Training, run: WrittenRun) -> None:
     hook = make_hook(include_collections=["weights", "gradients"])
     hook.register_module(training.model)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +48,7 @@ def reduce_by_numpy(tensor: torch.Tensor, operation: str, of_absolute: bool) -> 
     return getattr(np, operation)(array)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(tensors())
 def test_every_reduction_is_numpys(tensor: torch.Tensor) -> None:

@@ -103,6 +103,7 @@ def test_what_is_traced_of_a_training(training: Training) -> None:
     assert ran.total_calls > 0
 
 
+@pytest.mark.slow
 def test_loading_processes_end_with_their_epoch(training: Training) -> None:
     training.configure({"DataloaderProfilingConfig": "{'StartStep': 0, 'NumSteps': 100}"})
     shut_down = torch.utils.data.dataloader._MultiProcessingDataLoaderIter._shutdown_workers

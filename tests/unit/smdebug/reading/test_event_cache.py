@@ -68,6 +68,7 @@ CACHES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("order", "request_bytes", "limit"), CACHES)
 def test_no_order_reads_more_than_twice_what_it_returns(order: str, request_bytes: int, limit: int) -> None:
     files, cache = make_cache(request_bytes, limit=limit)

@@ -49,6 +49,7 @@ def test_large_values_are_fetched_one_by_one() -> None:
     assert recorder.fetched == [[20], [30]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["loop", "values"])
 def test_scan_on_s3_lists_nothing_and_reads_each_object_once(storage: Storage, way: str) -> None:
     run = RunMaker(RUN)

@@ -175,6 +175,7 @@ def test_a_stack_that_holds_none_of_the_names_is_not_an_answer(tmp_path: Path) -
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), RULES)
 def test_rules_find_the_same_without_the_reader_of_small_tensors(
     tmp_path: Path, name: str, parameters: dict[str, str]

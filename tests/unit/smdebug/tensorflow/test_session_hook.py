@@ -188,6 +188,7 @@ def test_what_is_fetched_is_there_once_by_each_name(tmp_path: Path) -> None:
     assert not found["none"]
 
 
+@pytest.mark.slow
 def test_the_sessions_of_a_graph_are_seen_and_it_is_released(make_session_hook: MakeHook, run: WrittenRun) -> None:
     hook = make_session_hook(save_all=True)
 

@@ -161,6 +161,7 @@ def test_layers_of_which_only_reductions_were_saved_keep_their_place(
     assert [each["name"] for each in json.loads(capsys.readouterr().out)["tensors"]] == ["net.1", "net.0", "a"]
 
 
+@pytest.mark.slow
 def test_a_picture_of_a_tensor(tmp_path: Path) -> None:
     write(str(tmp_path / "run"))
     picture = tmp_path / "weight.png"
@@ -168,6 +169,7 @@ def test_a_picture_of_a_tensor(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -107,6 +107,7 @@ def check_other_steps(trial: Trial) -> None:
         assert trial.tensor("small").reduction_value(step, "mean") == step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("kind", ["events", "index"])
@@ -159,6 +160,7 @@ def list_places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from list_places(inner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "odd_values", [ODD_VALUES, pytest.param(MORE_ODD_VALUES, marks=pytest.mark.nightly)], ids=["types", "more"]
 )

@@ -146,6 +146,7 @@ def test_many_numbers_at_once_are_written_like_one_at_a_time(
     assert files[0] == files[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("add_records", ["tensors", "numbers"])
 def test_no_more_than_a_megabyte_waits_in_memory(tmp_path: Path, writer: StepWriter, add_records: str) -> None:
     def measure() -> int:

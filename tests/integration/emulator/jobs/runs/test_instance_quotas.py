@@ -46,6 +46,7 @@ def create(harness: JobHarness, *arguments: Any, region: str = REGION, **members
     harness.jobs.training.create(region, build(harness, *arguments, **members))
 
 
+@pytest.mark.slow
 def test_a_job_beyond_its_quota_is_refused_in_the_words_of_aws(harness: JobHarness) -> None:
     create(harness, "one")
     with pytest.raises(ResourceLimitExceeded) as caught:

@@ -1,9 +1,12 @@
 """Test of the metrics of a running training job."""
 
+import pytest
+
 from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.waiting import wait_until
 
 
+@pytest.mark.slow
 def test_metrics_of_the_log_of_files_and_of_the_machine(harness: JobHarness) -> None:
     script = """
 print("loss=3;", flush=True)

@@ -49,6 +49,7 @@ def statuses(description: dict[str, Any]) -> dict[str, tuple[str, str | None]]:
     }
 
 
+@pytest.mark.slow
 def test_a_profiler_that_is_enabled_changed_and_disabled_while_the_job_runs(harness: JobHarness) -> None:
     """One job sees all of it: enabled late, given rules and parameters, refused others, disabled, ended."""
     path = f"s3://{harness.bucket}/profiled"
@@ -105,6 +106,7 @@ def test_a_profiler_that_is_enabled_changed_and_disabled_while_the_job_runs(harn
     assert list(dict.fromkeys(announced)) == [None, "InProgress", "IssuesFound"]
 
 
+@pytest.mark.slow
 def test_rules_that_come_with_the_request(harness: JobHarness) -> None:
     """Beside a rule on tensors; of a job without a profiler that ends at once, too."""
     rules = [harness.rule("P", "pass")]

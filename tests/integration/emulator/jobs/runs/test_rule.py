@@ -31,6 +31,7 @@ def details_of(description: dict[str, Any], name: str) -> str:
     return str(found.get("StatusDetails"))
 
 
+@pytest.mark.slow
 def test_each_rule_ends_with_its_verdict(harness: JobHarness) -> None:
     rules = [
         harness.rule("Fires", "fire"),

@@ -143,6 +143,7 @@ save("index/000000000/000000000010_worker_0.json", "index")
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "reason"),
     [

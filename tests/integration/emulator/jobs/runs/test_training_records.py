@@ -34,6 +34,7 @@ def test_name_taken_unknown_job_bad_name_and_no_data(harness: JobHarness) -> Non
         harness.jobs.tags.add("arn:x", [])
 
 
+@pytest.mark.slow
 def test_a_deleted_job_is_gone_and_its_name_is_free(harness: JobHarness) -> None:
     rules = [harness.rule("R", "pass")]
     tags = [{"Key": "a", "Value": "1"}]

@@ -54,6 +54,7 @@ def list_trainings(harness: JobHarness, **members: Any) -> list[dict[str, Any]]:
     return list(harness.jobs.tuning.list_training_jobs(REGION, "tune", members)[0])
 
 
+@pytest.mark.slow
 def test_a_job_is_found_by_the_name_in_its_arn(harness: JobHarness) -> None:
     parent = harness.jobs.tuning.create(REGION, build_request(harness, ["1"], name="Tune-A"))
     asked = parent.arn.rpartition("/")[2]
@@ -83,6 +84,7 @@ def test_a_list_is_sorted_by_name_unless_asked_otherwise(harness: JobHarness) ->
     assert [job.name for job in by_time] == ["later", "earlier"]
 
 
+@pytest.mark.slow
 def test_the_overall_best_of_a_warm_start_may_be_a_parents(harness: JobHarness) -> None:
     harness.jobs.tuning.create(REGION, build_request(harness, ["2"], name="parent"))
     wait(harness, "parent")
@@ -99,6 +101,7 @@ def test_the_overall_best_of_a_warm_start_may_be_a_parents(harness: JobHarness) 
         assert done["BestTrainingJob"]["TunedHyperParameters"] == {"x": value}
 
 
+@pytest.mark.slow
 def test_a_grid_is_trained_one_after_the_other(harness: JobHarness) -> None:
     request = build_request(harness, ["3", "1", "2"], Tags=[{"Key": "team", "Value": "a"}])
     request["TrainingJobDefinition"] |= {"DebugHookConfig": harness.hook(), "Environment": {"LEVEL": "3"}}
@@ -209,6 +212,7 @@ def test_a_target_that_is_reached_ends_it(harness: JobHarness) -> None:
     assert done["TrainingJobStatusCounters"]["Completed"] == 2
 
 
+@pytest.mark.slow
 def test_a_training_that_is_worse_than_the_others_is_stopped_early(harness: JobHarness) -> None:
     request = build_request(harness, ["1", "2", "3", "90"], config={"TrainingJobEarlyStoppingType": "Auto"})
     script = SCRIPT.replace('p.get("then") == "wait"', 'p["x"] == "90"')

@@ -29,6 +29,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 def test_a_job_that_fills_its_volume_is_ended(harness: JobHarness) -> None:
     harness.jobs.training.create(REGION, harness.request("other", SLEEP))
     harness.wait_for_stage("Training", "other")

@@ -49,6 +49,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_everything_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, timeout=400)
     assert killed.returncode == -signal.SIGKILL

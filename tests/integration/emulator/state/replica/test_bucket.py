@@ -129,6 +129,7 @@ def test_a_lack_of_credentials_is_reported(tmp_path: Path, monkeypatch: pytest.M
         Bucket("http://127.0.0.1:1", BUCKET)
 
 
+@pytest.mark.slow
 def test_a_state_folder_is_kept_there_and_restored(open_bucket: Callable[[], Bucket], tmp_path: Path) -> None:
     with kept(open_bucket(), tmp_path / "a") as folder:
         folder.add("one")

@@ -124,6 +124,7 @@ def test_a_file_of_the_service_is_replaced_whatever_lies_in_its_place(root: Path
     assert not (root.parents[1] / "secret/a/b/file").exists()
 
 
+@pytest.mark.slow
 def test_another_file_system_is_not_gone_into(root: Path) -> None:
     program = (
         "import sys, pathlib\n"

@@ -47,6 +47,7 @@ def read_rows(path: Path) -> list[tuple[int, int]]:
         return copy.execute(ROWS).fetchall()
 
 
+@pytest.mark.slow
 def test_pieces_make_the_same_database_whatever_is_moved_and_read_meanwhile(
     store: sqlite3.Connection, followed: FollowedDatabase, tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ def framework(maker: ProfileMaker) -> LocalAlgorithmMetricsReader:
     return LocalAlgorithmMetricsReader(maker.folder)
 
 
+@pytest.mark.slow
 def test_histograms_of_system_metrics(maker: ProfileMaker, system: SystemMetricsReader) -> None:
     chart = MetricsHistogram(system)
     chart.plot(select_dimensions=["CPU"], select_events=["total", "cpu1"])

@@ -91,6 +91,7 @@ def test_what_parents_tried_outside_of_the_ranges_is_used_as_it_fits() -> None:
     assert suggest(job, job.definitions[0], [Trial(odd, running=False, value=1.0)]) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strategy", "configuration"),
     [
