@@ -81,10 +81,15 @@ WHAT ?=
 CHECKED = $(if $(WHAT),$(wildcard $(addprefix tests/unit/,$(WHAT)) $(addprefix tests/integration/,$(WHAT))), \
 	tests/unit tests/integration tests/end_to_end/test_pytorch.py)
 
+# The types are checked beside the tests, which wait now and then, and three of them at once use both cores.
 check: .venv/.tests ## lint, types, import contracts, quick unit and integration tests; WHAT=smdebug/rules for one package
-	@$(MAKE) --no-print-directory --jobs 2 lint types imports $(if $(WHAT),,console)
 	@test -n "$(strip $(CHECKED))" || { echo "There are no tests of $(WHAT). Name a folder of tests/unit, for example WHAT=smdebug/rules."; exit 1; }
-	@SMDEBUG_EMULATOR_TEST_BACK_ENDS=process $(BIN)/python -m pytest -q --numprocesses 2 -m 'not slow and not docker and not versions and not nightly and not gpu' $(CHECKED) $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory --jobs 2 lint imports $(if $(WHAT),,console)
+	@$(MAKE) --no-print-directory --jobs 2 types quick-tests
+
+.PHONY: quick-tests
+quick-tests: .venv/.tests
+	@SMDEBUG_EMULATOR_TEST_BACK_ENDS=process $(BIN)/python -m pytest -q --numprocesses 3 -m 'not slow and not docker and not versions and not nightly and not gpu' $(CHECKED) $(PYTEST_ARGS)
 
 pages: .venv/.tests ## generate the pages of docs/ that are made from the code
 	@$(BIN)/python -m smdebug.rules docs > .venv/rules.md && mv .venv/rules.md docs/rules.md
