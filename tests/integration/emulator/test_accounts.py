@@ -115,6 +115,7 @@ def test_a_command_runs_as_an_account(emulator: ForkedEmulator, role: list[str],
     assert said == f"arn:aws:sts::{OTHER}:assumed-role/{signs_as}/SageMaker\n"
 
 
+@pytest.mark.slow
 def test_a_shell_signs_as_an_account(emulator: ForkedEmulator, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "emulator", "env", "--state-dir", str(emulator.state_dir), "--account"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}

@@ -60,6 +60,7 @@ def test_a_demo_that_still_runs_keeps_its_folder(tmp_path: Path) -> None:
         assert emulator.ask("health")["status"] == "running"
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_demo_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ def test_each_way_to_call_an_operation_is_found(tmp_path: Path) -> None:
     assert find_called(tmp_path) == ["CreateModel", "CreateTrial", "DescribeProcessingJob", "ListTransformJobs"]
 
 
+@pytest.mark.slow
 def test_the_list_of_the_installed_sdk_is_whole() -> None:
     found = version("sagemaker")
     listed = read_lists().get(f"sagemaker {found}")

@@ -24,6 +24,7 @@ def test_no_member_is_left_out(name: str) -> None:
     assert len({member.path for member in members}) == len(members)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operations_speak_of_members_that_the_model_has(name: str) -> None:
     declared = find_members(find_operations()[name])

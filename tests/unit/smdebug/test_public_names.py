@@ -243,6 +243,7 @@ def test_version_is_that_of_the_library_whose_files_these_are() -> None:
     assert smdebug.__version__ == "1.0.34"
 
 
+@pytest.mark.slow
 def test_importing_every_name_starts_nothing_and_loads_no_framework() -> None:
     frameworks = ("smdebug.pytorch", "smdebug.tensorflow.keras", "smdebug.tensorflow.session")
     # Frames are what the analysis of profiles is for.

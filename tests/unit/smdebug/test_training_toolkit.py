@@ -154,6 +154,7 @@ def test_a_tensorflow_whose_source_says_nothing_is_imported_as_ever(
     assert ours | {"imported by": ["train.py"]} == theirs
 
 
+@pytest.mark.slow
 def test_what_the_image_lacks_is_said_before_the_script_fails_of_it(tmp_path: Path, packages: Path) -> None:
     ended = train(OURS, tmp_path / "ours", packages, "import os, horovod.torch")
     (said,) = cast("list[str]", ended["said"])
@@ -196,6 +197,7 @@ def test_a_captured_script_has_a_file_system_for_paths_of_s3(tmp_path: Path, mon
     assert list(describe_absent(script, ["train.py", "--model_dir", "s3://bucket/model"])) == []
 
 
+@pytest.mark.slow
 def test_an_absent_launcher_is_said(tmp_path: Path, packages: Path) -> None:
     ended = train(OURS, tmp_path / "ours", packages, "print('done')", mpi=MPI, path="")
     assert ended["said"] == [

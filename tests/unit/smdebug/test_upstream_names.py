@@ -34,6 +34,7 @@ def check_listed(module: str) -> None:
             exec(f"from {module} import {name}", {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [module for module in sorted(NAMES) if not module.startswith(OF_TENSORFLOW)])
 def test_names_are_there_refused_or_absent_as_listed(module: str) -> None:
     check_listed(module)

@@ -316,6 +316,7 @@ def test_only_what_configures_pip_is_handed_over(
     assert "theirs" not in handed_over.values()
 
 
+@pytest.mark.slow
 def test_stopping_a_container_that_builds(
     runtime: LocalProcesses, definition: ImageDefinition, cache: Path, wheels: Path
 ) -> None:

@@ -253,6 +253,7 @@ def test_a_back_end_that_is_closed_starts_what_waits(
         assert (lines[0], code) == ("False", 0)
 
 
+@pytest.mark.slow
 def test_an_interpreter_whose_files_changed_is_replaced(warm: LocalProcesses, programs: Path) -> None:
     os.utime(programs.parent / "modules" / "imported.py", (1, 1))
     changed = find_interpreter(warm)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from container_runtime.docker.images.local_images import LocalImage
 from container_runtime.runtime import ResolvedImage
@@ -32,6 +33,7 @@ def find_command(service: dict[str, Any]) -> list[str]:
     return [*container["Command"], *container["Args"]]
 
 
+@pytest.mark.slow
 def test_program_begins_when_its_proxy_is_open() -> None:
     spec = ContainerSpec("one", "own", command=("the  words", "$(not run)"))
     with socket.socket() as listening:

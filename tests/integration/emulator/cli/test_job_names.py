@@ -231,6 +231,7 @@ def test_tables_fit_80_columns(emulator: ForkedEmulator) -> None:
         assert [line for line in done.output.splitlines() if len(line) > 80 and paths not in line] == [], command
 
 
+@pytest.mark.slow
 def test_importing_a_job_that_exists_says_what_to_do(emulator: ForkedEmulator, tmp_path: Path) -> None:
     run(emulator, "export", "tb-2026", "--output", str(tmp_path / "job"))
     said = run(emulator, "import", str(tmp_path / "job"), code=1)

@@ -103,6 +103,7 @@ def test_an_image_of_local_processes_has_no_platform() -> None:
     assert (refused.exit_code, refused.output) == (1, said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "what"), [("deploy", "deployed"), ("remove", "removed")])
 def test_a_stop_handler_at_no_endpoint_is_reported(command: str, what: str) -> None:
     with socket.socket() as silent:  # bound and not listening: nobody else takes the port

@@ -184,6 +184,7 @@ def test_a_second_emulator_on_the_folder_is_one_line(fork: Callable[..., ForkedS
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_is_one_line(fork: Callable[..., ForkedStart], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code, out, err = fork(state_dir=tmp_path / "file" / "state").end()
@@ -192,6 +193,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(fork: Callable[..., ForkedS
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_docker_that_is_not_there_is_one_line(
     fork: Callable[..., ForkedStart], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +224,7 @@ def test_without_an_emulator_the_commands_say_how_to_start_one(command: list[str
     assert "smdebug-emulator start" in result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["rules", "list"], pytest.param(["env"], marks=pytest.mark.nightly)])
 def test_files_of_the_current_folder_take_no_module_s_place(
     shared: ForkedEmulator, tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch

@@ -54,6 +54,7 @@ def list_folders(cache: Path) -> list[str]:
     return sorted(re.sub("-[0-9a-f]{16}$", "", path.name) for path in (cache / "venvs").iterdir() if path.is_dir())
 
 
+@pytest.mark.slow
 def test_what_lies_where_is_shown(cache: Path) -> None:
     code, text = run("cache")
     assert code == 0
@@ -74,6 +75,7 @@ def test_nothing_is_removed_without_a_word(cache: Path) -> None:
     assert (list_folders(cache), (cache / "wheels").exists()) == ([*["of-somebody-else-0"], NAME, NAME], True)
 
 
+@pytest.mark.slow
 def test_what_is_of_no_use_is_removed(cache: Path) -> None:
     code, text = run("cache", "remove", "outdated", "wheels", "clients", "--yes")
     assert (code, text.splitlines()[-1]) == (0, "Removed 2 items.")
@@ -82,6 +84,7 @@ def test_what_is_of_no_use_is_removed(cache: Path) -> None:
     assert run("cache", "remove", "everything")[0] == 2
 
 
+@pytest.mark.slow
 def test_an_image_is_removed_by_its_name(cache: Path) -> None:
     assert run("images", "remove", NAME, "--runtime", "docker", "--yes") == (0, "Nothing to remove.\n")
     code, text = run("images", "remove", NAME, "--yes")
@@ -90,6 +93,7 @@ def test_an_image_is_removed_by_its_name(cache: Path) -> None:
     assert run("images", "remove", "no-such", "--yes") == (1, f"No image named no-such; there are {NAME}.\n")
 
 
+@pytest.mark.slow
 def test_an_environment_in_use_stays(cache: Path) -> None:
     (definition,) = ImageCatalogue(cache.parent)
     python = locate_environment(definition, cache).folder / "bin" / "python"

@@ -84,6 +84,7 @@ def test_an_emulator_that_does_not_answer_is_named() -> None:
     assert "http://127.0.0.1:9 does not answer" in json.load(refused.value)["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -133,6 +133,7 @@ def test_a_closed_publisher_delivers_nothing_more(emulator: Emulator) -> None:
     assert emulator.outcomes == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [OSError("no worker"), OSError(), InvokerClosedError("closed")])
 def test_an_invocation_that_fails_by_itself_is_an_outcome_unless_a_shutdown_ended_it(
     emulator: Emulator, monkeypatch: pytest.MonkeyPatch, error: Exception

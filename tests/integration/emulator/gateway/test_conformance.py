@@ -102,6 +102,7 @@ def test_what_the_model_forbids_is_refused_in_awss_words(name: str, every: int) 
     assert find_unrefused(name, request, chosen) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.nightly)])
 def test_the_model_holds_for_what_moto_answers_too(every: int) -> None:
     """A sample of each operation: the checks are the same ones, and what there is to find are shapes of other kinds."""

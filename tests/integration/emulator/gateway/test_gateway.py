@@ -138,6 +138,7 @@ def test_a_presigned_url(gateway: Gateway) -> None:
     assert gateway.send("GET", url.removeprefix(gateway.url)).body == b"v"
 
 
+@pytest.mark.slow
 def test_a_large_body(gateway: Gateway) -> None:
     s3 = gateway.client("s3")
     s3.create_bucket(Bucket="large")
@@ -185,6 +186,7 @@ def test_expect_100_continue(gateway: Gateway) -> None:
             assert answer.readline().startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.slow
 def test_puts_and_lists_at_the_same_time(gateway: Gateway) -> None:
     gateway.client("s3").create_bucket(Bucket="busy")
 

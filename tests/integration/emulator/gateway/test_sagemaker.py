@@ -95,6 +95,7 @@ def test_a_page_of_more_than_100_is_refused(sagemaker: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_search_finds_training_jobs_here_and_experiments_in_moto(gateway: Gateway, sagemaker: Any) -> None:
     sagemaker.create_training_job(**REQUEST)
     answer = sagemaker.search(Resource="TrainingJob", SearchExpression={"Filters": [{"Name": "x", "Value": "y"}]})

@@ -45,6 +45,7 @@ def ask(port: int, trusted: ssl.SSLContext, sizes: Iterable[int]) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_bodies_arrive_whole_in_both_directions(encrypted: tuple[Listener, ssl.SSLContext]) -> None:
     listener, trusted = encrypted
     with ThreadPoolExecutor(4) as clients:

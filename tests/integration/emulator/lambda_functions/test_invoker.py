@@ -34,6 +34,7 @@ def invoke(emulator: Emulator, payload: Any = None, name: str = "fn", **options:
     return json.loads(answer["Payload"].read() or b"null"), answer
 
 
+@pytest.mark.slow
 def test_a_handler_gets_its_event_context_environment_and_layers_and_nothing_of_the_hosts(
     emulator: Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_handler_gets_its_event_context_environment_and_layers_and_nothing_of_
     assert os.path.basename(environment["LAMBDA_TASK_ROOT"]) == "task"  # noqa: PTH119
 
 
+@pytest.mark.slow
 def test_function_calls_back_with_boto3(emulator: Emulator) -> None:
     emulator.create_function(
         """
@@ -92,6 +94,7 @@ def test_function_calls_back_with_boto3(emulator: Emulator) -> None:
     assert [bucket["Name"] for bucket in buckets] == ["made-by-function"]
 
 
+@pytest.mark.slow
 def test_worker_is_reused_until_code_or_configuration_changes(emulator: Emulator) -> None:
     source = "import os\ndef handler(event, context): return [os.getpid(), {number}, os.environ.get('A')]"
     emulator.create_function(source.format(number=1))
@@ -107,6 +110,7 @@ def test_worker_is_reused_until_code_or_configuration_changes(emulator: Emulator
     wait_until(lambda: len(emulator.containers.find({})) == 1, "old workers are gone")
 
 
+@pytest.mark.slow
 def test_code_from_s3_versions_and_aliases(emulator: Emulator) -> None:
     s3, client = emulator.client("s3"), emulator.client("lambda")
     s3.create_bucket(Bucket="code")
@@ -158,6 +162,7 @@ def test_versions_share_the_reserved_concurrency(emulator: Emulator) -> None:
     assert running.result(timeout=400).function_error is None
 
 
+@pytest.mark.slow
 def test_an_alias_is_invoked_by_its_arn_and_its_weights(emulator: Emulator) -> None:
     client = emulator.client("lambda")
     emulator.create_function("def handler(e, c): return [c.function_version, c.invoked_function_arn]")
@@ -195,6 +200,7 @@ def test_an_environment_needs_its_key(emulator: Emulator) -> None:
     assert invoke(emulator)[0] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "handler", "error_type"),
     [
@@ -227,6 +233,7 @@ def test_timeout_ends_the_worker(emulator: Emulator) -> None:
     assert "Task timed out after 2.00 seconds" in emulator.log_text("fn")
 
 
+@pytest.mark.slow
 def test_a_handler_s_error_is_its_answer_and_a_worker_that_has_ended_is_replaced(emulator: Emulator) -> None:
     emulator.create_function(
         """
@@ -272,6 +279,7 @@ def test_other_languages_are_refused_clearly(emulator: Emulator) -> None:
     assert "The runtime 'ruby3.3' cannot be run here" in result["errorMessage"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("patient_log")
 def test_invocation_types_and_log_tail(emulator: Emulator) -> None:
     emulator.create_function("def handler(e, c):\n    print('seen', e)\n    return e")
@@ -342,6 +350,7 @@ def test_failed_warming_does_not_end_the_lane(emulator: Emulator, monkeypatch: p
     assert json.loads(answer.payload) == "served"
 
 
+@pytest.mark.slow
 def test_async_failure_is_tried_three_times(emulator: Emulator) -> None:
     emulator.create_function("def handler(e, c):\n    print('attempt')\n    raise RuntimeError('always')")
     future = emulator.invoker.invoke_async(get_function(ACCOUNT, REGION, "fn"), b"{}")

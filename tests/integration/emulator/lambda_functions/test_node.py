@@ -68,6 +68,7 @@ def test_module_of_the_new_kind(emulator: Emulator) -> None:
     assert invoke(emulator) == (None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("handler", "kind", "said"),
     [

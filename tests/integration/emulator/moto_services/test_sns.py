@@ -52,6 +52,7 @@ def publish_to(*endpoints: str) -> list[dict[str, Any]]:
     return list(MESSAGES)
 
 
+@pytest.mark.slow
 def test_an_endpoint_of_this_machine_is_posted_to(server: str) -> None:
     (message,) = publish_to(f"http://{server}/a")
     assert (message["Type"], message["Message"], message["path"]) == ("Notification", "fired", "/a")

@@ -160,6 +160,7 @@ def test_the_pipelines_parallelism_holds_where_start_gives_none(service: Service
     assert client.describe_pipeline_execution(PipelineExecutionArn=arn)["ParallelismConfiguration"] == wide
 
 
+@pytest.mark.slow
 def test_the_second_best_training_job_of_a_tuning_step_has_a_name(service: Service) -> None:
     training = service.harness.request()
     del training["TrainingJobName"]

@@ -57,6 +57,7 @@ def test_job_with_an_issue_is_stopped_by_a_warm_worker(emulator: Emulator) -> No
     assert emulator.containers.find({}) == [warm], "none had to be started for it"
 
 
+@pytest.mark.slow
 def test_job_that_ends_or_has_ended_is_left_alone(emulator: Emulator) -> None:
     deploy_stop_handler(emulator.client)
     ends = ["Stopping", "Stopped", "Completed", "Failed"]
@@ -69,6 +70,7 @@ def test_job_that_ends_or_has_ended_is_left_alone(emulator: Emulator) -> None:
     )
 
 
+@pytest.mark.slow
 def test_stop_that_comes_too_late_is_no_failure_and_what_fails_is_tried_again(emulator: Emulator) -> None:
     emulator.stops.error = ("ValidationException", "The request was rejected because the training job is in status X.")
     deploy_stop_handler(emulator.client)
@@ -117,6 +119,7 @@ def test_filters(emulator: Emulator, handler: Any, monkeypatch: pytest.MonkeyPat
     assert emulator.stops.names == ["job"] * 2
 
 
+@pytest.mark.slow
 def test_what_it_is_deployed_with_reaches_the_handler(emulator: Emulator) -> None:
     deploy_stop_handler(emulator.client, "only-b", rule_names=["b", "c"], job_name_prefix="jo")
     publish(emulator, TrainingJobName="other", DebugRuleEvaluationStatuses=build_statuses(b="IssuesFound"))

@@ -110,6 +110,7 @@ def run_child(work: Callable[[], object]) -> None:
     assert status == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["step", "save", "scalar", "mode", "close"])
 def test_forked_child_leaves_the_step_in_progress_to_its_parent(make_hook: MakeHook, tmp_path: Path, what: str) -> None:
     hook = make_hook(export_tensorboard=True)

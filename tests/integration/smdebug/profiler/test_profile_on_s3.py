@@ -60,6 +60,7 @@ def describe(status: str, **config: str) -> dict[str, Any]:
     return {"TrainingJobStatus": status, "SecondaryStatus": status, "ProfilerConfig": config}
 
 
+@pytest.mark.slow
 def test_all_of_a_profile_is_read_from_s3_as_from_a_folder(folder: Path, tmp_path: Path) -> None:
     assert S3SystemMetricsReader(URI).get_events(0, LAST) == LocalSystemMetricsReader(folder).get_events(0, LAST)
     events = S3AlgorithmMetricsReader(f"{URI}/").get_events(START_US, START_US + 4_000_000)

@@ -1,3 +1,5 @@
+import pytest
+
 from tests.unit.smdebug.scripts import RunScript
 from tests.unit.smdebug.written_run import WrittenRun
 from tests.unit.test_other_platforms import WITHOUT
@@ -19,6 +21,7 @@ print(create_trial(os.environ["RUN"]).steps(), os.listdir(os.environ["RUN"]))
 """
 
 
+@pytest.mark.slow
 def test_a_run_is_written_and_read(run: WrittenRun, run_torch_script: RunScript) -> None:
     done = run_torch_script(WITHOUT + TRAINING, RUN=str(run.path))
     assert done.returncode == 0, done.stderr

@@ -1,9 +1,12 @@
 from pathlib import Path
 
+import pytest
+
 from tests.interop.test_python_profiles import SCRIPT, list_profiles
 from tests.unit.smdebug.scripts import RunScript
 
 
+@pytest.mark.slow
 def test_a_close_within_a_profiled_step_keeps_its_profile(tmp_path: Path, run_torch_script: RunScript) -> None:
     """Upstream ends with an error there, and loses the profile in progress."""
     done = run_torch_script(SCRIPT.read_text(), "pytorch", str(tmp_path), "modes evaluated closed")

@@ -79,6 +79,7 @@ def test_tensors_of_a_step_come_with_one_request(storage: Storage) -> None:
     assert storage.requests == {"GetObject": 1}
 
 
+@pytest.mark.slow
 def test_values_over_steps_are_fetched_together(storage: Storage) -> None:
     run = RunMaker(RUN)
     for step in range(5):
@@ -106,6 +107,7 @@ def test_other_runs_and_tensorboard_are_left_alone(storage: Storage) -> None:
     assert trial.loaded_all_steps
 
 
+@pytest.mark.slow
 def test_cut_and_missing_objects(storage: Storage) -> None:
     run = RunMaker(RUN)
     for step in range(3):

@@ -72,6 +72,7 @@ def test_docker_that_is_asked_for_is_refused(engine: Path, tmp_path: Path) -> No
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "{}. {}\n".format(*build_expected(engine)))
 
 
+@pytest.mark.slow
 def test_the_first_line_says_why_jobs_run_as_processes(engine: Path, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()

@@ -17,6 +17,7 @@ def read_log(path: Path) -> list[bytes]:
     return [record.partition(b" ")[2] for record in path.read_bytes().split(b"\n")[:-1]]
 
 
+@pytest.mark.slow
 @given(st.lists(st.binary(max_size=30), max_size=8))
 def test_log_holds_the_same_lines_however_they_come(tmp_path_factory: object, pieces: list[bytes]) -> None:
     path: Path = tmp_path_factory.mktemp("log") / "log"  # type: ignore[attr-defined]

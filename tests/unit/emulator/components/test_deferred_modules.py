@@ -36,6 +36,7 @@ def test_jobs_and_the_docker_back_end_start_without_the_modules_which_jobs_find_
     ).splitlines() == ["[]", "['regex', 'tenacity'] True True"]
 
 
+@pytest.mark.slow
 def test_every_form_of_import_finds_the_module() -> None:
     forms = (
         "from yaml import safe_load",

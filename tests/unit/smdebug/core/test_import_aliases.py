@@ -50,6 +50,7 @@ def test_a_type_checker_takes_what_scripts_import(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_scripts_written_for_smdebug_import_every_alias() -> None:
     lines = ["from smdebug.core import access_layer", "access_layer.file.get_temp_path, access_layer.utils.is_s3"]
     for alias in ALL_ALIASES:

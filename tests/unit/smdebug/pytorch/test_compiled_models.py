@@ -142,6 +142,7 @@ def test_captured_and_compiled_once(
     assert counters["stats"]["unique_graphs"] == 1
 
 
+@pytest.mark.slow
 def test_modes_and_evaluation(make_hook: MakeHook, run: WrittenRun) -> None:
     model = Net()
     hook = make_hook(include_collections=["weights"])

@@ -142,6 +142,7 @@ def check_step(values: Any, name: str, parameters: Any, gradients: Any) -> None:
         np.testing.assert_array_equal(found[key], wide, err_msg=key, strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit.:DeprecationWarning", "ignore:enable_nested_tensor:UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_parameters_and_gradients_are_torchs_own(

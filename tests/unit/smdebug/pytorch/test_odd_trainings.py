@@ -84,6 +84,7 @@ def test_a_torch_without_the_captured_functions_loses_only_the_capture(run_scrip
     assert "smdebug: nothing is captured" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_model_that_takes_longer_to_save_than_to_train(make_hook: MakeHook, run: WrittenRun) -> None:
     model = torch.nn.Linear(2000, 2000)
     hook = make_hook(include_collections=["weights", "gradients"])

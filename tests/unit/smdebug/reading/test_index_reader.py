@@ -143,6 +143,7 @@ def test_a_cache_below_its_limit_keeps_what_is_before_the_token() -> None:
     assert cache.lookup_set == {"index/0", "index/1"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["folder", "s3"])
 def test_local_and_s3_index_reader(place: str, tmp_path: Path, storage: Storage) -> None:
     path = str(tmp_path) if place == "folder" else "s3://runs/job"

@@ -75,6 +75,7 @@ def test_steps_that_look_alike_share_their_layout(run: RunMaker, tmp_path: Path)
     assert len(layouts) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"meta": {}, "tensor_payload": []}'])
 def test_damaged_index_file_names_itself_and_leaves_the_rest(
     run: RunMaker, tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]

@@ -11,6 +11,7 @@ from smdebug.format.reductions import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["min", "max", "mean", "std", "variance", "sum", "prod", "l1", "l2"])
 @pytest.mark.parametrize("of_absolute", [False, True])
 @pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 3, 4)])

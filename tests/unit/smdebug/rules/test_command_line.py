@@ -127,6 +127,7 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_interrupted(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "emulator", "rules", "run", "AllZero", "--trial", str(tmp_path)]
@@ -157,6 +158,7 @@ def test_report_is_written_to_the_given_path(run: str, tmp_path: Path, capsys: A
     assert f"into {tmp_path / 'out'}." in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_emulator_delegates(run: str) -> None:
     command = [sys.executable, "-m", "emulator", "rules", "run", "VanishingGradient", "--trial", run, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -42,6 +42,7 @@ def test_every_rule_that_can_fire_has_a_picture() -> None:
     assert {path.stem for path in PICTURES.iterdir()} == can_fire
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIRINGS)
 def test_verdict_report_and_picture_of_a_firing(name: str, tmp_path: Path) -> None:
     judge_firing(name, FIRINGS[name], tmp_path)

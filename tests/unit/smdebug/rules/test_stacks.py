@@ -68,6 +68,7 @@ def ask(rule: BuiltInRule) -> list[tuple[int, bool | str, str]]:
     return answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), RULES)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 4))])
 def test_rules_answer_the_same_together_and_one_by_one(

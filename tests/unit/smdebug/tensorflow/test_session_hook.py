@@ -49,6 +49,7 @@ class Network:
         return session.run([self.train, *more], {self.x: X, self.y: Y})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resource", [True, False], ids=["resource", "reference"])
 def test_what_a_session_shows(make_session_hook: MakeHook, run: WrittenRun, resource: bool) -> None:
     hook = make_session_hook(
@@ -128,6 +129,7 @@ def test_a_loss_is_shown_though_only_the_update_is_asked_for(make_session_hook: 
     np.testing.assert_allclose(run.values(1)["my_loss:0"], ((X.sum(axis=1, keepdims=True) - Y) ** 2).mean(), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_training_is_the_same_with_a_hook(make_session_hook: MakeHook) -> None:
     def train(hook: Any) -> Any:
         with tf.Graph().as_default():

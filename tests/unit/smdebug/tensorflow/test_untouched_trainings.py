@@ -14,6 +14,7 @@ from tests.unit.smdebug.tensorflow.frameworks import keras, tf
 from tests.unit.smdebug.written_run import WrittenRun
 
 
+@pytest.mark.slow
 def test_a_list_of_callbacks_of_the_scripts_own_counts_no_step_twice(
     capture: KerasWatch, monkeypatch: pytest.MonkeyPatch, run: WrittenRun
 ) -> None:

@@ -71,6 +71,7 @@ def test_variables_of_keras_are_read(make_reader: MakeReader) -> None:
         np.testing.assert_array_equal(read[name], variable.numpy())
 
 
+@pytest.mark.slow
 def test_the_number_of_kept_functions_is_limited(make_reader: MakeReader) -> None:
     reader = make_reader()
     groups = [make_variables("float32", [(index,)] * 4) for index in range(1, 20)]

@@ -395,6 +395,7 @@ def test_index_file_that_was_damaged_and_is_written_again_is_read(tmp_path: Path
     assert not trial.run_index.damage
 
 
+@pytest.mark.slow
 def test_earlier_steps_of_a_rare_tensor_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = RunMaker(tmp_path)
     for step in range(300):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from smdebug.analysis.plots import name_run
 from smdebug.rules.container.verdict import ISSUES_FOUND, Verdict
@@ -34,6 +35,7 @@ def test_a_tensor_whose_file_is_gone_is_shown_as_well(tmp_path: Path) -> None:
     assert repr(trial.tensor("loss")).startswith("<Tensor loss: ")
 
 
+@pytest.mark.slow
 def test_pictures_name_the_job(tmp_path: Path) -> None:
     trial = write_run(tmp_path / "job" / "debug-output", [{"loss": np.float32(1.0)}] * 3)
     assert trial.plot("loss").get_title() == "job: loss"

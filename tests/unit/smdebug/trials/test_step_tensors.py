@@ -114,6 +114,7 @@ def test_choice_follows_names_and_collections(tmp_path: Path) -> None:
     assert tensors.choose(1, ["mine"], ["^a$"]) == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 def test_a_run_written_again_is_read_again(tmp_path: Path) -> None:
     old, again = write_run(tmp_path), write_run(tmp_path / "other")
     assert old.reader.read_shared("a", locate(old, "a", 1), 1)[0, 0] == 1

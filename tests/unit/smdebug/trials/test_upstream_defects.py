@@ -165,6 +165,7 @@ def test_23_slower_workers_are_waited_for_at_the_end(tmp_path: Path, monkeypatch
     assert trial.loaded_all_steps
 
 
+@pytest.mark.slow
 def test_23_worker_that_is_hundreds_of_steps_behind_loses_nothing(tmp_path: Path) -> None:
     run = RunMaker(tmp_path, workers=2)
     for step in range(130):

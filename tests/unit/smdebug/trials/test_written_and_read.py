@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def check_same(found: Any, written: np.ndarray) -> None:
     assert found.tobytes() == written.tobytes()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(runs())
 def test_what_is_written_is_read(run: tuple[int, list[tuple[int, ModeKeys, dict[str, np.ndarray]]]]) -> None:

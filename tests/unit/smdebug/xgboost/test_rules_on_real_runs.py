@@ -57,6 +57,7 @@ def diabetes(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     return capture(tmp_path_factory.mktemp("diabetes") / "run", parameters, known, other, 41)
 
 
+@pytest.mark.slow
 def test_confusion(digits: Trial) -> None:
     predictions, labels = (digits.tensor(name).value(40) for name in ("predictions", "labels"))
     right = predictions.argmax(axis=1) == labels

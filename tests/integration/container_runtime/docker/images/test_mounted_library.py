@@ -67,6 +67,7 @@ def test_an_older_python_trains_without_it(library: Path) -> None:
     assert (done.stdout, done.stderr) == ("False\n", "")
 
 
+@pytest.mark.slow
 def test_written_twice_it_is_the_same_and_unwritable_it_is_reported(library: Path, tmp_path: Path) -> None:
     before = {path.relative_to(library): path.read_bytes() for path in library.rglob("*") if path.is_file()}
     ImagesInPlace(library=library).write_library()

@@ -82,6 +82,7 @@ def test_an_index_waits_for_the_large_files_beside_it_alone(setup: Setup) -> Non
     assert list_arriving(setup) == []
 
 
+@pytest.mark.slow
 def test_a_run_that_saves_large_tensors_without_a_pause_gets_its_indexes(setup: Setup) -> None:
     begin(setup, "checkpoints/model.bin")
     enough, event = threading.Event(), "e" * (1 << 20)

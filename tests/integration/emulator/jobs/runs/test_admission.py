@@ -5,10 +5,13 @@ They run one after the other.
 
 from pathlib import Path
 
+import pytest
+
 from emulator.jobs.runs.recovery import find_left_over
 from tests.integration.emulator.jobs.job_harness import REGION, open_job_harness
 
 
+@pytest.mark.slow
 def test_jobs_wait_for_a_place_in_their_order(tmp_path: Path) -> None:
     with open_job_harness(tmp_path, max_jobs=1) as harness:
         names = ["one", "two", "three"]

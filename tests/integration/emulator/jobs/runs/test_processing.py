@@ -261,6 +261,7 @@ def test_a_job_is_found_by_the_name_in_its_arn(harness: JobHarness) -> None:
         describe(harness, "Work-A")
 
 
+@pytest.mark.slow
 def test_a_rule_is_found_by_the_name_in_its_arn_and_by_that_which_clients_build(harness: JobHarness) -> None:
     """AWS's notebooks join the names' first 26 characters and the ARN's last 8 by hyphens, whatever the 26th is."""
     name, rule = "A-training-of-25-characte-r", harness.rule("My-rule-of-25-characters--X", "pass")
@@ -279,6 +280,7 @@ def test_a_rule_is_found_by_the_name_in_its_arn_and_by_that_which_clients_build(
             harness.jobs.processing.create(REGION, build_request(harness, "", name=asked))
 
 
+@pytest.mark.slow
 def test_rules_and_jobs_are_listed_together_and_share_names(harness: JobHarness) -> None:
     rule = harness.rule("R", "pass")
     harness.run(harness.request(DebugHookConfig=harness.hook(), DebugRuleConfigurations=[rule]))

@@ -117,6 +117,7 @@ def test_an_end_that_cannot_be_stored_is_stored_when_the_disk_has_space(
     assert caplog.text.count("could not be stored") == 2
 
 
+@pytest.mark.slow
 def test_a_rule_gets_the_addresses_of_the_jobs_that_it_compares_with(harness: JobHarness) -> None:
     hook = {"S3OutputPath": f"s3://{harness.bucket}/somewhere/else"}
     harness.run(harness.request(TrainingJobName="earlier", DebugHookConfig=hook))
@@ -131,6 +132,7 @@ def test_a_rule_gets_the_addresses_of_the_jobs_that_it_compares_with(harness: Jo
     }
 
 
+@pytest.mark.slow
 def test_rule_that_fires_is_announced_while_training_runs(harness: JobHarness) -> None:
     request = harness.request(
         script="time.sleep(600)",
@@ -177,6 +179,7 @@ def test_rules_of_a_job_that_never_trained_are_stopped(harness: JobHarness) -> N
     assert rule_statuses(done) == {"R": "Stopped"}
 
 
+@pytest.mark.slow
 def test_files_of_a_rule_are_taken_from_its_local_path(harness: JobHarness) -> None:
     paths = [
         "/opt/ml/processing/mine",
@@ -237,6 +240,7 @@ def test_what_of_a_rules_instance_is_not_as_asked_is_in_its_log(harness: JobHarn
     ]
 
 
+@pytest.mark.slow
 def test_a_rule_that_never_ends_is_stopped_and_holds_up_no_training(harness: JobHarness) -> None:
     request = harness.request(
         DebugHookConfig=harness.hook(),
@@ -255,6 +259,7 @@ def test_a_rule_that_never_ends_is_stopped_and_holds_up_no_training(harness: Job
     assert rule_statuses(ends[0]) == {"Loops": "InProgress"}
 
 
+@pytest.mark.slow
 def test_stopping_a_processing_job_leaves_the_training_alone(harness: JobHarness) -> None:
     script = "\nwhile not (ml / 'go').exists(): time.sleep(0.01)"
     request = harness.request(

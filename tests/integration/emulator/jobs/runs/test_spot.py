@@ -48,6 +48,7 @@ def stages(description: dict[str, Any]) -> list[str]:
     return [each["Status"] for each in description["SecondaryStatusTransitions"]]
 
 
+@pytest.mark.slow
 def test_an_interrupted_job_continues_from_its_checkpoint(harness: JobHarness) -> None:
     request = spot_request(
         harness, DebugHookConfig=harness.hook(), DebugRuleConfigurations=[harness.rule("Passes", "pass")]

@@ -67,6 +67,7 @@ def test_a_job_whose_warm_pool_is_available_is_not_deleted(harness: JobHarness) 
     harness.jobs.training.delete(REGION, "job")
 
 
+@pytest.mark.slow
 def test_what_has_not_ended_is_not_deleted(harness: JobHarness) -> None:
     rules = [harness.rule("R", "wait")]
     script = "time.sleep(600)"
@@ -81,6 +82,7 @@ def test_what_has_not_ended_is_not_deleted(harness: JobHarness) -> None:
     harness.jobs.training.delete(REGION, "job")
 
 
+@pytest.mark.slow
 def test_a_rule_that_still_judges_keeps_its_job(harness: JobHarness) -> None:
     rules = [harness.rule("R", "wait")]
     harness.jobs.training.create(REGION, harness.request(DebugHookConfig=harness.hook(), DebugRuleConfigurations=rules))
@@ -113,6 +115,7 @@ def test_an_update_is_described_until_the_job_ends(harness: JobHarness) -> None:
         harness.jobs.training.update(REGION, "job", changes)
 
 
+@pytest.mark.slow
 def test_listing_goes_through_pages(harness: JobHarness) -> None:
     for name in ("a1", "a2", "b1"):
         harness.run(harness.request(name, script=""))

@@ -75,6 +75,7 @@ def test_a_job_is_found_by_the_name_in_its_arn(harness: JobHarness) -> None:
         describe(harness, "Tune-A")
 
 
+@pytest.mark.slow
 def test_a_list_is_sorted_by_name_unless_asked_otherwise(harness: JobHarness) -> None:
     for name in ("later", "earlier"):
         harness.jobs.tuning.create(REGION, build_request(harness, ["1"], name=name))
@@ -178,6 +179,7 @@ def test_a_grid_is_trained_one_after_the_other(harness: JobHarness) -> None:
     assert isinstance(events[1]["BestTrainingJob"]["CreationTime"], int)
 
 
+@pytest.mark.slow
 def test_stopping_stops_the_trainings(harness: JobHarness) -> None:
     limits = {"ResourceLimits": {"MaxParallelTrainingJobs": 2}}
     request = build_request(harness, ["1", "2", "3"], config=limits, static={"then": "wait"})
@@ -204,6 +206,7 @@ def test_a_tuning_job_without_any_success_fails(harness: JobHarness) -> None:
     assert list_trainings(harness, SortBy="FinalObjectiveMetricValue") == [], "none has a value"
 
 
+@pytest.mark.slow
 def test_a_target_that_is_reached_ends_it(harness: JobHarness) -> None:
     criteria = {"TuningJobCompletionCriteria": {"TargetObjectiveMetricValue": 4}}
     harness.jobs.tuning.create(REGION, build_request(harness, ["3", "2", "1"], config=criteria))

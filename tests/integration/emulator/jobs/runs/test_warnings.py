@@ -186,6 +186,7 @@ def test_warnings_outlive_the_emulator_and_a_state_of_before_them_is_read(tmp_pa
     store.close()
 
 
+@pytest.mark.slow
 def test_an_exported_job_has_its_warnings_and_an_older_export_has_none(harness: JobHarness) -> None:
     harness.run(
         harness.request(ResourceConfig={"InstanceType": "ml.p3.2xlarge", "InstanceCount": 1, "VolumeSizeInGB": 1})

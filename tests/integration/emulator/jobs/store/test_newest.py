@@ -69,6 +69,7 @@ def build_rule(region: str, job: str, number: int, status: Any) -> RuleEvaluatio
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wanted", "numbers"),
     [

@@ -33,6 +33,7 @@ def show(folder: Path, *arguments: str) -> list[str]:
     return done.output.splitlines()
 
 
+@pytest.mark.slow
 def test_events_of_a_job_are_shown_newest_last(harness: JobHarness) -> None:
     harness.run(
         harness.request(DebugHookConfig=harness.hook(), DebugRuleConfigurations=[harness.rule("Fires", "fire")])

@@ -194,6 +194,7 @@ def test_file_written_in_place_is_whole_after_the_last_pass(tmp_path: Path, stor
     assert store.get(store.bucket, "run/mine.txt") == b"half and the rest"
 
 
+@pytest.mark.slow
 def test_reader_never_sees_an_index_without_its_event(tmp_path: Path, store: WatchedStore) -> None:
     """A writer and a reader run against the upload thread; the reader checks what every index names."""
     steps = 150

@@ -41,6 +41,7 @@ def lines_of(*streams: str) -> list[str]:
     return [f"{stream} {number}" for number in range(3) for stream in streams]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2, pytest.param(3, marks=pytest.mark.nightly), 10_000])
 def test_a_prefix_selects_streams_on_every_page(logs: Any, limit: int) -> None:
     config = {"PaginationConfig": {"PageSize": limit}}

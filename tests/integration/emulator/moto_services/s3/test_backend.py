@@ -253,6 +253,7 @@ def test_after_a_close_moto_is_as_it_was(tmp_path: Path) -> None:
     assert replaced_ones() == before
 
 
+@pytest.mark.slow
 def test_every_setting_of_a_bucket_comes_back(tmp_path: Path) -> None:
     grant = {
         "Grantee": {"Type": "Group", "URI": "http://acs.amazonaws.com/groups/global/AllUsers"},

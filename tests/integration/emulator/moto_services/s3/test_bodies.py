@@ -105,6 +105,7 @@ def test_ranges_are_ranges(s3: Any, asked: str, start: int, stop: int) -> None:
     assert answer["Body"].read() == LARGE[start:stop]
 
 
+@pytest.mark.slow
 def test_a_client_that_reads_on_gets_what_was_there_when_it_began(s3: Any) -> None:
     data = LARGE * 20
     s3.put_object(Bucket="bodies", Key="replaced", Body=data)

@@ -104,6 +104,7 @@ def test_what_cannot_be_kept_of_one_bucket_harms_nobody(tmp_path: Path, caplog: 
             assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == bucket.encode()
 
 
+@pytest.mark.slow
 def test_a_document_that_is_none_is_refused(tmp_path: Path) -> None:
     refusals = {"policy": "MalformedPolicy"} | dict.fromkeys(
         ("website", "versioning", "tagging", "logging"), "MalformedXML"

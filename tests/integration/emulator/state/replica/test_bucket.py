@@ -88,6 +88,7 @@ def test_a_bucket_that_is_not_there_is_reported(other_s3: OtherS3, monkeypatch: 
         Bucket(other_s3.endpoint_url, "none-there/a").probe()
 
 
+@pytest.mark.slow
 def test_an_s3_that_cannot_be_reached_is_reported(bucket: Bucket) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))

@@ -65,6 +65,7 @@ def find(store: JobStore, *filters: tuple[str, ...], **members: Any) -> str:
     return "".join(job.name for job in jobs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "found"),
     [

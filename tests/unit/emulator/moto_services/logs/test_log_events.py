@@ -81,6 +81,7 @@ def filter_pages(group: Any, asked: tuple[Any, ...], pattern: str, *, interleave
             return
 
 
+@pytest.mark.slow
 def test_answers_are_those_that_moto_gives_from_memory(tmp_path: Path) -> None:
     in_memory, on_disk = make_group(), make_group()
     fill(in_memory, 120)
@@ -118,6 +119,7 @@ def test_a_page_holds_a_mebibyte(tmp_path: Path) -> None:
         assert [event["timestamp"] for event in latest] == [7, 8, 9, 10, 11, 12]
 
 
+@pytest.mark.slow
 def test_memory_does_not_follow_the_lines(tmp_path: Path) -> None:
     with stored(tmp_path / "f.sqlite"):
         group = make_group(1)

@@ -41,6 +41,7 @@ def session(data: Path) -> Session:
     return session
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "service",
     [pytest.param(name, marks=[] if name in {"s3", "sagemaker"} else pytest.mark.nightly) for name in SERVICES[:-2]],

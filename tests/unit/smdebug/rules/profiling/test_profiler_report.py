@@ -63,6 +63,7 @@ def read_page(report: ProfilerRule, job: ProfiledJob = JOB) -> tuple[Page, str]:
     return Page(content), content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SICK)
 def test_each_rule_that_finds_something_has_its_section(name: str) -> None:
     samples, events, _, triggered, text = SICK[name]
