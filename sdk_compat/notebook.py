@@ -17,6 +17,7 @@ import base64
 import json
 import os
 import ssl
+from contextlib import suppress
 from datetime import UTC, datetime
 from html import escape
 from importlib import import_module
@@ -129,16 +130,15 @@ class TrainingJob:
 
     def _follow(self, shown: Any, interval_s: float) -> None:
         """Update a display until nothing changes any more."""
-        while True:
-            try:
-                shown.update(self)
+        has_ended = False
+        # When the emulator has ended, what is displayed is the last that it said.
+        with suppress(LookupError, ConnectionError):
+            while not has_ended:
                 job = self._describe()
-            except (LookupError, ConnectionError):
-                return  # the emulator ended: what is displayed is the last that it said
-            if job["endMs"] and all(rule["endMs"] for rule in job["rules"]):
+                has_ended = job["endMs"] and all(rule["endMs"] for rule in job["rules"])
                 shown.update(self)
-                return
-            sleep(interval_s)
+                if not has_ended:
+                    sleep(interval_s)
 
     def _describe(self) -> dict[str, Any]:
         return _ask(self._endpoint_url, f"jobs/{quote(self.region, safe='')}/{quote(self.name, safe='')}")

@@ -1,6 +1,7 @@
 """Tests of `%load_ext smdebug_emulator`, in this process and in a kernel."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,27 @@ def test_one_is_started_and_ends(shell: Shell, capsys: pytest.CaptureFixture[str
     assert dict(os.environ) == before
     with pytest.raises(URLError):
         urlopen(address)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answered", [1, 2])
+def test_what_is_displayed_stays_when_the_emulator_ends(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, answered: int
+) -> None:
+    notebook_extension.load_ipython_extension(shell)
+    exec(CREATE, {})
+    wait_until(lambda: TrainingJob("of-a-notebook").status == "Failed")
+    calls: list[TrainingJob] = []
+
+    def update(job: TrainingJob) -> None:
+        calls.append(job)
+        if len(calls) > answered:
+            raise ConnectionError("The emulator does not answer")
+
+    monkeypatch.setattr(shell, "update", update)
+    shell.magics["training_job"]("of-a-notebook")
+    # pytest fails where a thread ends by an exception.
+    wait_until(lambda: len(calls) > 1 and not any("_follow" in each.name for each in threading.enumerate()))
 
 
 @pytest.mark.slow
