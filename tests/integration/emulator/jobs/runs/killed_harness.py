@@ -72,9 +72,10 @@ def recover(tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = 
 
 
 def let_go(harness: JobHarness) -> None:
-    with suppress(FileNotFoundError):  # a job has ended meanwhile
-        for folder in (harness.settings.state_dir / "jobs").glob("*/algo-*"):
-            (folder / "go").touch()
+    for job in list((harness.settings.state_dir / "jobs").iterdir()):
+        with suppress(FileNotFoundError):  # it has ended meanwhile
+            for folder in job.glob("algo-*"):
+                (folder / "go").touch()
 
 
 WAIT_FOR_GO = "\nwhile not (ml / 'go').exists(): time.sleep(0.01)\n"
