@@ -1,3 +1,5 @@
+"""Tests of what a fork of a warm interpreter makes anew."""
+
 import random
 import tempfile
 
