@@ -1,3 +1,5 @@
+"""Tests of PyTorch runs on a system without the modules of Unix."""
+
 import pytest
 
 from tests.unit.smdebug.scripts import RunScript

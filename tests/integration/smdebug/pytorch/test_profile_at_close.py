@@ -1,3 +1,5 @@
+"""Tests of the Python profile of a step in which the hook is closed."""
+
 from pathlib import Path
 
 import pytest

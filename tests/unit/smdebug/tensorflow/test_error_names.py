@@ -1,3 +1,5 @@
+"""Tests of the names of TensorFlow errors that the toolkit knows."""
+
 import inspect
 from importlib import import_module
 
