@@ -73,7 +73,7 @@ def recover(tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = 
 
 def let_go(harness: JobHarness) -> None:
     for job in list((harness.settings.state_dir / "jobs").iterdir()):
-        with suppress(FileNotFoundError):  # it has ended meanwhile
+        with suppress(FileNotFoundError):  # it has ended meanwhile, with all its hosts
             for folder in job.glob("algo-*"):
                 (folder / "go").touch()
 

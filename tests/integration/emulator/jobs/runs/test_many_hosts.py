@@ -192,6 +192,7 @@ save(f"index/000000000/000000000000_worker_{rank}.json", "index")
 """
     harness.jobs.training.create(REGION, request_two(harness, script, DebugHookConfig=harness.hook()))
     prefix = "tensors/job/debug-output/"
+    harness.wait_for_stage("Training")  # the first host may end before the second begins
     wait_until(lambda: f"{prefix}index/000000000/000000000000_worker_0.json" in harness.stored(), harness.describe)
     wait_until(lambda: len([each for each in harness.runtime.find({}) if each.running]) == 1)
     assert f"{prefix}training_job_end.ts" not in harness.stored()

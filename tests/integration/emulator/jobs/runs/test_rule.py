@@ -141,7 +141,7 @@ def test_rule_that_fires_is_announced_while_training_runs(harness: JobHarness) -
     )
     harness.jobs.training.create(REGION, request)
     wait_until(lambda: rule_statuses(harness.describe())["Fires"] == "IssuesFound", harness.describe)
-    assert harness.describe()["SecondaryStatus"] == "Training"
+    harness.wait_for_stage("Training")
 
     def announcements() -> list[str]:
         return [
@@ -271,7 +271,7 @@ def test_stopping_a_processing_job_leaves_the_training_alone(harness: JobHarness
     wait_until(lambda: harness.metric("MemoryUtilization", host, "/aws/sagemaker/ProcessingJobs"))
     assert harness.jobs.processing.stop(REGION, job.name).status == "Stopping"
     wait_until(lambda: harness.jobs.processing.get(REGION, job.name).ended)
-    assert harness.describe()["SecondaryStatus"] == "Training"
+    harness.wait_for_stage("Training")
     with pytest.raises(ValidationException, match="the processing job is in status Stopped"):
         harness.jobs.processing.stop(REGION, job.name)
     folder = next(

@@ -129,7 +129,7 @@ save("index/000000000/000000000010_worker_0.json", "index")
     harness.jobs.training.create(REGION, harness.request(script=script, DebugHookConfig=harness.hook()))
     prefix = "tensors/job/debug-output/"
     wait_until(lambda: f"{prefix}index/000000000/000000000000_worker_0.json" in harness.stored(), harness.describe)
-    assert harness.describe()["SecondaryStatus"] == "Training"
+    harness.wait_for_stage("Training")
     assert f"{prefix}training_job_end.ts" not in harness.stored()
     (folder,) = (harness.settings.state_dir / "jobs").iterdir()
     (folder / "algo-1" / "go").touch()
