@@ -154,7 +154,8 @@ class TrainingAttempt(Attempt):
                     f"File mode: {reason}.",
                     host,
                 )
-            self._pipes += open_pipes(request, object_store, opt_ml.input_data, host, self.context.hosts)
+            # If one cannot be created, those before it are in the list, and ``stop_transfers`` closes them.
+            self._pipes.extend(open_pipes(request, object_store, opt_ml.input_data, host, self.context.hosts))
             if request.get("CheckpointConfig"):
                 restore_checkpoints(job, opt_ml, object_store, check_stop)
         self.require_uploads(job)

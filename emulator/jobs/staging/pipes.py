@@ -45,8 +45,8 @@ _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
 
 def open_pipes(
     request: Mapping[str, Any], object_store: ObjectStore, folder: Path, host: Host, hosts: Sequence[Host]
-) -> list[ChannelPipe]:
-    """Create the pipe of the first epoch for every channel that ``host`` gets in Pipe mode.
+) -> Iterator[ChannelPipe]:
+    """Create the pipe of the first epoch for every channel that ``host`` gets in Pipe mode, one after another.
 
     Data is sent after ``ChannelPipe.start``.
 
@@ -57,13 +57,11 @@ def open_pipes(
         host: the host that gets the channels.
         hosts: all hosts of the job.
     """
-    pipes = []
     for channel in request.get("InputDataConfig") or ():
         receivers = list_receivers(channel, hosts)
         if host in receivers and reads_pipe(channel, request):
             share = find_share(channel["DataSource"]["S3DataSource"], host, receivers)
-            pipes.append(ChannelPipe(channel, object_store, folder, share))
-    return pipes
+            yield ChannelPipe(channel, object_store, folder, share)
 
 
 class ChannelPipe:
@@ -74,7 +72,11 @@ class ChannelPipe:
     """
 
     def __init__(self, channel: Mapping[str, Any], object_store: ObjectStore, folder: Path, share: slice) -> None:
-        """Create the pipe of the first epoch."""
+        """Create the pipe of the first epoch.
+
+        Raises:
+            OSError: the file system has no pipes, or no more files.
+        """
         self.error: Exception | None = None
         self._channel = channel
         self._name: str = channel["ChannelName"]
@@ -87,7 +89,11 @@ class ChannelPipe:
         self._stopped = Event()
         self._thread = Thread(target=self._run, name=f"pipe-{self._name}")
         self._on_error: Callable[[], None] = lambda: None
-        self._make(0)
+        try:
+            self._make(0)
+        except OSError:
+            os.close(self._folder)
+            raise
 
     def start(self, on_error: Callable[[], None]) -> None:
         """Start the thread. It calls ``on_error`` after it has set ``error``."""
