@@ -107,7 +107,6 @@ def simulate(nodes: int, jobs: int, seed: int, folder: Path, compression: float,
     plans: dict[str, str] = {}
     done = threading.Event()
     chaos = threading.Thread(target=_break_things, args=(runtime, nodes, Random(seed + 1), clock, done), name="chaos")
-    chaos.start()
     most_threads = 0
     try:
         for number in range(jobs):
@@ -123,6 +122,11 @@ def simulate(nodes: int, jobs: int, seed: int, folder: Path, compression: float,
             if plan == "stop":
                 name = request["TrainingJobName"]
                 clock.after(random.uniform(0, 2 * MEAN_SECONDS), partial(_stop, service, name))
+            if number + 1 == min(jobs, at_once):
+                # Until then no job ends. Otherwise a slow machine would have few jobs at once.
+                _wait_for_first_jobs(service, admission, places, nodes)
+                clock.start()
+                chaos.start()
         seen, changed = len(service.list_active()), time.monotonic()
         while active := service.list_active():
             if len(active) != seen:
@@ -132,14 +136,15 @@ def simulate(nodes: int, jobs: int, seed: int, folder: Path, compression: float,
             time.sleep(0.05)
     finally:
         done.set()
-        chaos.join()
+        if chaos.ident is not None:
+            chaos.join()
         service.close()
         clock.close()
     report = Report(
         nodes=nodes,
         jobs=jobs,
         seconds=round(time.monotonic() - began, 1),
-        simulated_hours=round((time.monotonic() - began) * compression / 3600, 1),
+        simulated_hours=round(clock.now() / 3600, 1),
         containers=runtime.begun,
         lost=runtime.lost,
         most_places_taken=places.most_taken,
@@ -150,6 +155,19 @@ def simulate(nodes: int, jobs: int, seed: int, folder: Path, compression: float,
     report["wrong"] = wrong + places.wrong + runtime.wrong + [f"left: {each}" for each in runtime.list_left()]
     store.close()
     return report
+
+
+def _wait_for_first_jobs(service: Jobs, admission: Admission, places: WatchedPlaces, nodes: int) -> None:
+    """Wait until each job has a place or waits for one, and the first that waits does not fit."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        waiting = list(admission._waiting)
+        asked = len(places) + len(waiting) >= len(service.list_active())
+        if asked and (not waiting or sum(places.values()) + waiting[0].hosts > nodes):
+            return
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{len(places)} jobs have places, {len(waiting)} wait, and this does not change")
+        time.sleep(0.02)
 
 
 def _draw_plan(random: Random) -> str:

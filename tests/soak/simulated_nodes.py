@@ -59,10 +59,10 @@ class _Simulated:
 
 
 class Clock:
-    """Compressed time: what is due happens in its order, in a thread of its own."""
+    """Compressed time: what is due happens in its order, in a thread of its own. Nothing is due before ``start``."""
 
     def __init__(self, compression: float) -> None:
-        """Begin.
+        """Create a clock that stands at 0.
 
         Args:
             compression: simulated seconds in one of the machine's.
@@ -72,13 +72,23 @@ class Clock:
         self._numbers = count()
         self._changed = threading.Condition()
         self._closed = False
+        self._began: float | None = None
         self._thread = threading.Thread(target=self._run, name="clock")
         self._thread.start()
+
+    def start(self) -> None:
+        with self._changed:
+            self._began = time.monotonic()
+            self._changed.notify()
+
+    def now(self) -> float:
+        """Return the simulated seconds since ``start``."""
+        return 0.0 if self._began is None else (time.monotonic() - self._began) * self.compression
 
     def after(self, seconds: float, happen: Callable[[], None]) -> None:
         """Let something happen in so many simulated seconds."""
         with self._changed:
-            heapq.heappush(self._due, (time.monotonic() + seconds / self.compression, next(self._numbers), happen))
+            heapq.heappush(self._due, (self.now() + seconds, next(self._numbers), happen))
             self._changed.notify()
 
     def close(self) -> None:
@@ -90,8 +100,9 @@ class Clock:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._closed and (not self._due or self._due[0][0] > time.monotonic()):
-                    self._changed.wait(self._due[0][0] - time.monotonic() if self._due else None)
+                while not self._closed and (self._began is None or not self._due or self._due[0][0] > self.now()):
+                    goes = self._began is not None and self._due
+                    self._changed.wait((self._due[0][0] - self.now()) / self.compression if goes else None)
                 if self._closed:
                     return
                 happen = heapq.heappop(self._due)[2]
