@@ -51,15 +51,10 @@ OTHERS = ("benchmarks", "docs", "docs_site", "examples", "smdebug_emulator.py", 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is changed, and the tests that have to notice it; all are paths relative to the checkout.
-
-    Attributes:
-        slow: whether these are tests marked ``slow``, too.
-    """
+    """What is changed, and the tests of `make test` that have to notice it, as paths relative to the checkout."""
 
     paths: tuple[str, ...]
     tests: tuple[str, ...]
-    slow: bool = False
 
 
 JOBS, HOOKS = "tests/integration/emulator/jobs", "tests/unit/smdebug/pytorch"
@@ -83,7 +78,6 @@ SUBJECTS = {
             f"{JOBS}/runs/test_recovery.py",
             f"{JOBS}/runs/test_recovery_around_jobs.py",
         ),
-        slow=True,
     ),
     "staging": Subject(
         ("emulator/jobs/staging/*.py",),
@@ -263,7 +257,7 @@ def copy_checkout(name: str, subject: Subject, seconds: int) -> Path:
         if (CHECKOUT / path).is_file():
             (copy / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(CHECKOUT / path, copy / path)
-    marks = ("nightly", "versions", "docker", "gpu", *(() if subject.slow else ("slow",)))
+    marks = ("nightly", "versions", "docker", "gpu")
     lists = {"packages": PACKAGES, "others": OTHERS, "paths": subject.paths, "tests": subject.tests}
     settings = SETTINGS.format(
         **{key: "\n    ".join(values) for key, values in lists.items()},

@@ -70,19 +70,18 @@ def test_a_row_counts_what_was_noticed_and_what_not() -> None:
     assert build_row("rules", 70, dict(zip(CHANGES, ends, strict=False))) == "| `rules` | 5 of 70 | 2 | 2 | 1 |"
 
 
-def test_tests_that_are_slow_are_left_out_but_where_they_are_the_subjects(
+def test_the_tests_of_make_test_that_need_no_engine_notice_changes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(mutants, "COPIES", tmp_path)
     monkeypatch.setattr(mutants, "list_tracked", list)
-    for name in ("publisher", "recovery"):
-        copy = mutants.copy_checkout(name, SUBJECTS[name], 30)
-        settings = ConfigParser(interpolation=None)
-        settings.read(copy / "setup.cfg")
-        arguments = settings["mutmut"]["pytest_add_cli_args"].splitlines()
-        assert "--timeout=30" in arguments
-        assert arguments[-1].endswith(" and not slow") is (name == "publisher")
-        assert settings["mutmut"]["only_mutate"].split() == list(SUBJECTS[name].paths)
+    copy = mutants.copy_checkout("publisher", SUBJECTS["publisher"], 30)
+    settings = ConfigParser(interpolation=None)
+    settings.read(copy / "setup.cfg")
+    arguments = settings["mutmut"]["pytest_add_cli_args"].splitlines()
+    assert "--timeout=30" in arguments
+    assert arguments[-1] == "not nightly and not versions and not docker and not gpu"
+    assert settings["mutmut"]["only_mutate"].split() == list(SUBJECTS["publisher"].paths)
 
 
 def test_tests_come_first_that_notice_much_in_little_time(tmp_path: Path) -> None:
