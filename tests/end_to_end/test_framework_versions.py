@@ -31,6 +31,8 @@ print("RUNS", {module}.__version__, "OF THE JOB" if "own-packages" in {module}._
 runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "train.py"), run_name="__main__")
 """
 
+# TensorFlow's example trains ten epochs of 15 batches, PyTorch's twelve, XGBoost's 30 rounds.
+EPOCH_STEPS = 15
 # The first one builds an environment, or installs hundreds of megabytes.
 pytestmark = pytest.mark.timeout(1200)
 
@@ -65,13 +67,16 @@ def read_version(emulator: RunningEmulator, name: str, run: Path, module: str, s
     assert description["TrainingJobStatus"] == "Completed", (description.get("FailureReason"), log[-3000:])
     run.mkdir()
     trial = create_trial(str(download_run(emulator, BUCKET, name, run)))
-    assert trial.steps(mode=modes.GLOBAL if module == "xgboost" else modes.TRAIN) == list(range(0, steps, 10))
+    expected = set(range(0, steps, 10))
+    if module == "tensorflow":
+        # Keras's means of an epoch are saved at its last step, whatever the interval.
+        expected.update(range(EPOCH_STEPS - 1, steps, EPOCH_STEPS))
+    assert trial.steps(mode=modes.GLOBAL if module == "xgboost" else modes.TRAIN) == sorted(expected)
     assert trial.tensor_names(collection="losses")
     (line,) = re.findall(r"RUNS (.+)", log)
     return line
 
 
-# TensorFlow's example trains ten epochs of 15 batches, PyTorch's twelve, XGBoost's 30 rounds.
 @pytest.mark.nightly
 @pytest.mark.parametrize("emulator", ["process"], indirect=True)
 @pytest.mark.parametrize(
@@ -97,7 +102,7 @@ def test_an_older_image_is_captured(
     assert ran.partition("+")[0] == version
     assert f"/{environment}-" in source
     # Its text is in the log, too, so that nobody takes these numbers for those of the version that was asked for.
-    assert f"The request asks for {image}; " in read_log(emulator, name)
+    assert f"The request is for {image}; " in read_log(emulator, name)
 
 
 @pytest.mark.nightly
