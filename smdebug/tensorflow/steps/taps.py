@@ -83,8 +83,11 @@ class Collector:
         """Add the gradients passed to an optimizer; with several replicas, their sum."""
         if self._in_optimizer or not self._wants.gradients:
             return
-        # The first eager step makes the variable: until then the loss is multiplied by the first scale.
-        scale = getattr(optimizer, "dynamic_scale", getattr(optimizer, "initial_scale", None))
+        # Keras 2 passes gradients without the scale. Keras 3 does not, and its first eager step creates the variable:
+        # until then the loss is multiplied by the first scale.
+        scale = getattr(optimizer, "dynamic_scale", None)
+        if scale is None and hasattr(optimizer, "scale_loss"):
+            scale = getattr(optimizer, "initial_scale", None)
         found: dict[str, Any] = {}
         # The first batch may have created variables.
         self._names.refresh()
