@@ -187,7 +187,10 @@ class EngineNodes:
         return ["engine", str(node.folder.resolve()), str(node.socket.resolve()), node.namespace]
 
     def end_engine(self, node: Node, number: signal.Signals) -> None:
-        """End an engine by a signal, and leave to itself what becomes of its containers; ``start_engine`` follows."""
+        """End an engine by a signal, and leave to itself what becomes of its containers; ``start_engine`` follows.
+
+        By SIGTERM it loses the image that it has linked.
+        """
         process = self._processes.pop(node.number)
         process.send_signal(number)
         process.wait()

@@ -29,7 +29,8 @@ def run(course: Course) -> None:
     """End the engine once in each round, by each signal in turn."""
     # A short name, since sockets are in the folder.
     with tempfile.TemporaryDirectory(prefix="smd-") as parent:
-        engines = EngineNodes(Path(parent) / "engine", 1, in_memory=True)
+        # An engine that ends by itself unmounts what lies in its folder: a linked image would be empty afterwards.
+        engines = EngineNodes(Path(parent) / "engine", 1, in_memory=True, linked=None)
         engines.start()
         try:
             engines.load(*_IMAGES)
