@@ -3,7 +3,10 @@
 What stays different is listed in docs/frameworks.md, "Differences from upstream".
 """
 
+from collections.abc import Iterator
+
 import pytest
+import torch
 
 from benchmarks.shared.environments import build_upstream
 from tests.interop.pytorch_scenarios import SCENARIOS
@@ -57,7 +60,19 @@ CASES = [pytest.param(name, marks=[] if name in BY_DAY else pytest.mark.nightly)
 
 
 @pytest.fixture(scope="module")
-def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
+def one_thread() -> Iterator[None]:
+    """As many threads of PyTorch as upstream's process has: otherwise sums are rounded differently.
+
+    Where a gradient is 0 but for that, Adam makes it as large as any other.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def runs(one_thread: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ScenarioRuns:
     """What both libraries have written and read of the scripts whose tests run."""
     tests = (item for item in request.session.items if item.path == request.path and isinstance(item, pytest.Function))
     chosen = [str(test.callspec.params["scenario"]) for test in tests]
