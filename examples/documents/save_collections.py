@@ -34,7 +34,7 @@ def main() -> None:
             instance_count=1,
             instance_type="ml.m4.xlarge",
             framework_version="2.8.0",
-            py_version="py37",
+            py_version="py39",
             debugger_hook_config=DebuggerHookConfig(
                 s3_output_path=f"s3://{session.default_bucket()}/debugger-{kind}-collections-hook",
                 collection_configs=configs,
