@@ -199,7 +199,7 @@ second = TrainingStep("Train", step_args=trainer.fit({"train": TrainingInput(mad
 pipeline = Pipeline(f"{prefix}-pipeline", parameters=[count], steps=[first, second], sagemaker_session=inner)
 pipeline.upsert(role_arn=common["role"])
 execution = pipeline.start({"Instances": 1})
-execution.wait(delay=1, max_attempts=200)
+execution.wait(delay=1, max_attempts=500)
 steps = {step["StepName"]: step for step in execution.list_steps()}
 found["pipeline"] = {name: step["StepStatus"] for name, step in steps.items()}
 names["built-in"] = steps["Train"]["Metadata"]["TrainingJob"]["Arn"].rpartition("/")[2]
