@@ -17,8 +17,9 @@ READ_ELSEWHERE = {
     "PIP_*, proxies": "the source of packages: pip uses these variables while images and environments are built",
     "HOME": "home folder, in which files are kept if the XDG variables are not set",
     "SHELL": "the shell of `completion install`",
+    "SMDEBUG_EMULATOR_REMOTE": "address of an emulator elsewhere, for all commands; it overrules the state folder",
     "SMDEBUG_EMULATOR_SECRET": "secret with which the clients of `env` and `run` sign; set by these commands",
-    "SMDEBUG_EMULATOR_STATE_DIR": "folder of all data that survives a restart; commands find the emulator by it",
+    "SMDEBUG_EMULATOR_STATE_DIR": "folder of all data that survives a restart; `env` and `run` set it for commands",
     "XDG_CACHE_HOME": "folder for environments and clients' files, in its subfolder `smdebug-emulator`",
     "XDG_STATE_HOME": "folder for the state (subfolder `smdebug-emulator`) without SMDEBUG_EMULATOR_STATE_DIR",
 }

@@ -14,6 +14,7 @@ from sdk_compat.aws_variables import EmulatorAnswerError, NoAnswerError, check_e
 from sdk_compat.environment import (
     DEFAULT_ENDPOINT_URL,
     DEFAULT_REGION,
+    STATE_DIR_VARIABLE,
     EndpointError,
     format_exports,
     prepare_command_environment,
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
             folder = temporary / "clients"
             # The command may itself run commands of the emulator, which need the state folder.
-            started = {"SMDEBUG_EMULATOR_STATE_DIR": state_dir}
+            started = {STATE_DIR_VARIABLE: state_dir}
         environment = prepare_command_environment(
             options.endpoint,
             os.environ,

@@ -31,6 +31,8 @@ OVERRULING_VARIABLES = (
     "AWS_USE_FIPS_ENDPOINT",
 )
 """Variables of the user's real AWS account, which would override the emulator's credentials and endpoint."""
+REMOTE_VARIABLE, STATE_DIR_VARIABLE = "SMDEBUG_EMULATOR_REMOTE", "SMDEBUG_EMULATOR_STATE_DIR"
+"""Where the emulator's own commands find it; the address overrules the folder. The emulator's commands set one."""
 _ENDPOINT_OF_SERVICE = "AWS_ENDPOINT_URL_"
 
 
@@ -156,12 +158,15 @@ def format_exports(variables: Mapping[str, str], environment: Mapping[str, str])
     """Format shell code for ``eval`` that sets ``variables`` and unsets those that would override them.
 
     Args:
-        variables: what to set.
-        environment: that of the shell.
+        variables: what to set, in addition to where the emulator's own commands find it.
+        environment: that of the shell, with what the command that became this process set.
     """
-    exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
+    place = {name: environment[name] for name in (REMOTE_VARIABLE, STATE_DIR_VARIABLE) if name in environment}
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted({**variables, **place}.items())]
+    overruling = [name for name in list_overruling(environment) if name not in variables]
+    overruling += [REMOTE_VARIABLE] if REMOTE_VARIABLE not in place else []
     # A shell does not know a variable that it could not name, and would fail at it.
-    overruling = [name for name in list_overruling(environment) if name not in variables and name.isidentifier()]
+    overruling = [name for name in overruling if name.isidentifier()]
     return "\n".join([*exports, f"unset {' '.join(overruling)}"])
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from http.client import HTTPConnection, HTTPResponse
 
-REMOTE_VARIABLE = "SMDEBUG_EMULATOR_REMOTE"
 TOKEN_VARIABLE = "SMDEBUG_EMULATOR_TOKEN"  # noqa: S105 - its name
 _API = "/_emulator/"
 _PIN = re.compile(r"sha256:([0-9a-f]{64})")

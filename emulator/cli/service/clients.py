@@ -25,6 +25,7 @@ from emulator.cli.running import (
     warn_of_version,
 )
 from emulator.cli.setting_options import runtime_option
+from emulator.settings import Settings, name_variable
 from emulator.state.folder import RunningEmulator
 
 
@@ -48,9 +49,11 @@ def env(
     """
     if elsewhere:
         _print_remote(connect(state_dir))
-    record = find_running(read_settings(state_dir))
+    settings = read_settings(state_dir)
+    record = find_running(settings)
     warn_of_version(record)
     hand_secret_on(record)
+    _hand_place_on(settings)
     command = [sys.executable, "-P", "-m", "sdk_compat", "env", "--endpoint", record.endpoint_url]
     command += ["--region", region or record.region, *(["--account", account] if account else [])]
     command += ["--role", role] if role else []
@@ -111,6 +114,7 @@ def run(
         where = ["--endpoint", record.endpoint_url]
     else:
         where = ["--start", runtime, *(["--state-dir", str(settings.state_dir)] if state_dir else [])]
+    _hand_place_on(settings)
     where += ["--allow-internet"] if allow_internet and record is None else []
     where += ["--region", region] if region else []
     where += ["--account", account] if account else []
@@ -123,7 +127,17 @@ def hand_secret_on(record: RunningEmulator) -> None:
     """Tell the program that this process becomes what to sign with and what to trust, where either is required."""
     if record.secret is not None:
         os.environ[SECRET_VARIABLE] = record.secret
-    if (remote := get_remote()) is not None:
-        os.environ[REMOTE_VARIABLE] = remote
     if record.ca_bundle is not None:
         os.environ["AWS_CA_BUNDLE"] = record.ca_bundle
+
+
+def _hand_place_on(settings: Settings) -> None:
+    """Tell the program that this process becomes where the emulator's own commands find the emulator.
+
+    An address in the environment would overrule the state folder.
+    """
+    if (remote := get_remote()) is not None:
+        os.environ[REMOTE_VARIABLE] = remote
+    else:
+        os.environ.pop(REMOTE_VARIABLE, None)
+        os.environ[name_variable("state_dir")] = str(settings.state_dir)

@@ -181,6 +181,9 @@ def test_one_that_speaks_plainly_needs_its_address_alone(plain: RunningEmulator,
     said, warning = machine.fork("env", "--elsewhere", "--state-dir", str(plain.state_dir))
     assert said == f"export SMDEBUG_EMULATOR_REMOTE={plain.endpoint_url}\n"
     assert "No other machine reaches this emulator" in warning
+    exports, _ = machine.fork("env", "--remote", plain.endpoint_url)
+    shell = machine.run("sh", "-c", f"{exports}\n{sys.executable} -m emulator status")
+    assert plain.endpoint_url in shell.stdout, shell.stderr
 
 
 def test_a_proxy_of_the_environment_is_not_asked(plain: RunningEmulator, machine: OtherMachine) -> None:

@@ -188,6 +188,28 @@ def test_commands_of_the_emulator_find_the_command_s_own(home: Path, tmp_path: P
     assert (state / "jobs.sqlite").exists()
 
 
+@pytest.mark.parametrize("command", ["env", "run"])
+def test_commands_of_the_emulator_find_the_one_that_was_named(
+    command: str, running: RunningEmulator, home: Path
+) -> None:
+    """Not the emulator elsewhere that the environment names, which --state-dir overrules."""
+    status = f"{sys.executable} -m emulator status --json"
+    options = ["--state-dir", os.path.relpath(running.state_dir)]
+    script = ["--", "sh", "-c", status] if command == "run" else []
+    done = run([command, *options, *script], home, SMDEBUG_EMULATOR_REMOTE="https://nobody.invalid")
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout
+    if command == "env":
+        shell = ["sh", "-c", f"{done.stdout}\n{status}"]
+        environment = {
+            "HOME": str(home),
+            "PATH": os.environ["PATH"],
+            "SMDEBUG_EMULATOR_REMOTE": "https://nobody.invalid",
+        }
+        said = subprocess.run(shell, check=True, capture_output=True, text=True, env=environment, cwd=home).stdout
+    assert json.loads(said)["emulator"]["endpoint"] == running.endpoint_url
+
+
 def test_an_emulator_that_cannot_start_is_one_message(home: Path, tmp_path: Path) -> None:
     command = ["run", "--runtime", "docker", "true"]
     nothing = {"DOCKER_HOST": f"unix://{tmp_path}/nothing.sock", "SMDEBUG_EMULATOR_STATE_DIR": str(tmp_path / "s")}

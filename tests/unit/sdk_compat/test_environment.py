@@ -215,6 +215,18 @@ def test_exports_unset_the_endpoint_of_a_service() -> None:
     assert "AWS_ENDPOINT_URL_" not in done.stdout
 
 
+def test_exports_lead_the_emulators_own_commands() -> None:
+    """The address of an emulator elsewhere would overrule the folder of one that is here."""
+    here, elsewhere = {"SMDEBUG_EMULATOR_STATE_DIR": "/my state"}, {"SMDEBUG_EMULATOR_REMOTE": "http://lab:4580"}
+    for place in (here, elsewhere):
+        text = format_exports({"A": "x"}, place)
+        shell = ["sh", "-ec", f"{text}; env"]
+        done = subprocess.run(shell, capture_output=True, text=True, check=True, env={"SMDEBUG_EMULATOR_REMOTE": "old"})
+        assert [line for line in done.stdout.splitlines() if line.startswith("SMDEBUG_")] == [
+            f"{name}={value}" for name, value in place.items()
+        ]
+
+
 def test_the_endpoint_of_a_service_does_not_lead_a_process_away(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in REAL.items():
         monkeypatch.setenv(name, value)
