@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--job", metavar="NAME", help=argparse.SUPPRESS)  # whose run it is, for messages
     options = parser.parse_args(arguments)
+    trial: Trial | None = None
     try:
         _check_openable(options.path, options.job)
         trial = create_trial(options.path)
@@ -77,21 +79,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         lister = f"smdebug-emulator tensors {options.job}" if options.job else f"{parser.prog} {options.path}"
-        sys.stderr.write(f"{options.job or options.path}: {_describe_error(error, lister)}\n")
+        sys.stderr.write(f"{options.job or options.path}: {_describe_error(error, lister, trial)}\n")
         return 1
     return 0
 
 
-def _describe_error(error: Exception, lister: str) -> str:
+def _describe_error(error: Exception, lister: str, trial: Trial | None) -> str:
     """Return what went wrong and what to type instead, on one line.
 
     Args:
         error: what smdebug, the file system or matplotlib raised.
         lister: the command that lists the tensors.
+        trial: the run; None if it could not be opened.
     """
     match error:
         case TensorUnavailable():
-            text = f"There is no tensor {error.tname}. To list the tensors: {lister}"
+            near = get_close_matches(error.tname, trial.tensor_names(), n=1) if trial is not None else ()
+            meant = f"Did you mean {near[0]}? " if near else ""
+            text = f"There is no tensor {error.tname}. {meant}To list the tensors: {lister}"
         case ReductionRequired():
             text = f"Tensor {error.tname} has {error.size} numbers a step: use a reduction, such as --reduction mean."
         case TensorUnavailableForStep():
@@ -172,20 +177,28 @@ def _format_run(run: dict[str, Any]) -> list[str]:
 
 
 def _format_values(values: Iterable[dict[str, Any]]) -> Iterable[str]:
-    """Format one line for each step and worker, of at most 80 columns, and one wherever dtype or shape change."""
+    """Format one line for each step and worker, of at most 80 columns.
+
+    dtype and shape are above the table's header, and in a line of their own wherever they change.
+    """
     statistics = "".join(f"  {name:>11}" for name in _STATISTICS)
-    yield f"{'step':>7}  {'worker':<8}{statistics} {'nan':>4} {'inf':>4}"
-    kind = ""
+    header = f"{'step':>7}  {'worker':<8}{statistics} {'nan':>4} {'inf':>4}"
+    kind, is_headed = "", False
     for value in values:
+        if "dtype" in value and kind != (kind := f"{value['dtype']}, shape {tuple(value['shape'])}"):
+            yield kind
+        if not is_headed:
+            yield header
+            is_headed = True
         prefix = f"{value['step']:>7}  {value['worker']:<8}"
         if "dtype" not in value:
             reductions = (f"{name} {number:.6g}" for name, number in value.get("reductions", {}).items())
             yield f"{prefix}  {value.get('error') or ', '.join(reductions)}"
             continue
-        if kind != (kind := f"{value['dtype']} {tuple(value['shape'])}"):
-            yield kind
         numbers = "".join(f"  {_format_number(value.get(name)):>11}" for name in _STATISTICS)
         yield f"{prefix}{numbers} {value.get('nan', '-'):>4} {value.get('inf', '-'):>4}"
+    if not is_headed:
+        yield header
 
 
 def _format_number(number: float | None) -> str:

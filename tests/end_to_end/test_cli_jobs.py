@@ -199,6 +199,7 @@ def test_logs_of_a_job_and_of_a_rule(command: Command) -> None:
 # What else these programs print and refuse is in unit/smdebug/trials/test_command.py.
 def test_tensors(program: Program) -> None:
     assert json.loads(program("tensors", "001", "--json"))["steps"]["GLOBAL"]["count"] == 16
+    assert program("tensors", "001", "MSELoss_output_0").startswith("float32, shape (1,)\n   step  worker")
 
 
 @pytest.mark.nightly  # it finds the run as the one above does

@@ -95,13 +95,13 @@ def _locate_run(text: str) -> str:
 @click.command()
 @emulator_option
 @name_argument
-@click.option("--tensor", metavar="NAME", help="Show statistics of this tensor at each step.")
+@click.argument("tensor", required=False)
 @_mode_option
 @json_option
 def tensors(state_dir: Path | None, name: str, tensor: str | None, mode: str | None, *, as_json: bool) -> None:
     """Show what a training job saved, or values of a tensor.
 
-    This shows collections, steps and tensors, or with --tensor, the statistics of a tensor at each step.
+    This shows collections, steps and tensors. With TENSOR, the name of one, it shows its statistics at each step.
     """
     job = find_job(connect(state_dir), name)
     options = [*(["--tensor", tensor] if tensor else []), *(["--mode", mode] if mode else [])]

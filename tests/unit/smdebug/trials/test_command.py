@@ -62,9 +62,20 @@ def test_values_of_a_tensor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     }
     assert second["reductions"] == {"mean": 2.0}
     assert main([str(tmp_path), "--tensor", "loss", "--mode", "EVAL"]) == 0
-    header, kind, line = capsys.readouterr().out.splitlines()
-    assert (kind, len(header)) == ("float64 (1,)", 79)
+    kind, header, line = capsys.readouterr().out.splitlines()
+    assert (kind, len(header)) == ("float64, shape (1,)", 79)
     assert line.split() == ["0", "worker_0", "1.5", "1.5", "1.5", "0", "0", "0"]
+
+
+def test_a_tensor_without_a_value_in_a_mode_is_an_empty_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = RunMaker(str(tmp_path))
+    run.write_step(0, {"loss": np.ones(1)}, ModeKeys.TRAIN, 0)
+    run.write_step(1, {"score": np.ones(1)}, ModeKeys.EVAL, 0)
+    run.end()
+    assert main([str(tmp_path), "--tensor", "loss", "--mode", "EVAL"]) == 0
+    assert capsys.readouterr().out.split() == ["step", "worker", "min", "max", "mean", "std", "nan", "inf"]
 
 
 def test_the_run_in_one_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,8 +98,8 @@ def test_values_fit_80_columns_and_a_new_shape_is_reported(tmp_path: Path, capsy
     run.end()
     assert main([str(tmp_path), "--tensor", "grown"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if line.startswith("float64")] == ["float64 (2,)", "float64 (3,)"]
-    assert lines.index("float64 (3,)") == 4
+    assert [line for line in lines if line.startswith("float64")] == ["float64, shape (2,)", "float64, shape (3,)"]
+    assert lines.index("float64, shape (3,)") == 4
     assert max(map(len, lines)) == 79
 
 
@@ -96,7 +107,7 @@ def test_damaged_step_of_a_tensor_is_a_line(tmp_path: Path, capsys: pytest.Captu
     write(str(tmp_path))
     (tmp_path / "events/000000000001/000000000001_worker_0.tfevents").write_bytes(b"")
     assert main([str(tmp_path), "--tensor", "loss"]) == 0
-    header, _, good, bad = capsys.readouterr().out.splitlines()
+    _, header, good, bad = capsys.readouterr().out.splitlines()
     assert "mean" in header
     assert "2.5" in good
     assert "Tensor loss is not available at step 1" in bad
@@ -174,7 +185,12 @@ def test_a_picture_of_a_tensor(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["--tensor", "gone"], "There is no tensor gone. To list the tensors: {} "),
-        (["--tensor", "gone", "--plot", "x.png"], "There is no tensor gone"),
+        (["--tensor", "gone", "--plot", "x.png"], "There is no tensor gone. To list the tensors: {} "),
+        (["--tensor", "los"], "There is no tensor los. Did you mean loss? To list the tensors: {} "),
+        (
+            ["--tensor", "fc.weigth", "--plot", "x.png"],
+            "There is no tensor fc.weigth. Did you mean fc.weight? To list the tensors: {} ",
+        ),
         (
             ["--tensor", "fc.weight", "--plot", "x.png", "--mode", "TRAIN"],
             "has 4 numbers a step: use a reduction",
