@@ -17,6 +17,8 @@ from smdebug.trials.run_collections import load_collections
 from smdebug.trials.summary import describe_run, describe_values
 from smdebug.trials.trial import Trial
 
+# Less than difflib's 0.6: names of tensors are long, and only a part of one is remembered.
+_SIMILARITY = 0.5
 _STATISTICS = ("min", "max", "mean", "std")
 _EPILOG = """\
 examples:
@@ -94,8 +96,8 @@ def _describe_error(error: Exception, lister: str, trial: Trial | None) -> str:
     """
     match error:
         case TensorUnavailable():
-            near = get_close_matches(error.tname, trial.tensor_names(), n=1) if trial is not None else ()
-            meant = f"Did you mean {near[0]}? " if near else ""
+            near = _find_similar(error.tname, trial.tensor_names()) if trial is not None else None
+            meant = f"Did you mean {near}? " if near is not None else ""
             text = f"There is no tensor {error.tname}. {meant}To list the tensors: {lister}"
         case ReductionRequired():
             text = f"Tensor {error.tname} has {error.size} numbers a step: use a reduction, such as --reduction mean."
@@ -110,6 +112,12 @@ def _describe_error(error: Exception, lister: str, trial: Trial | None) -> str:
         case _:
             text = str(error)
     return " ".join(text.split())
+
+
+def _find_similar(name: str, known: Sequence[str]) -> str | None:
+    """Return a known name that contains this one in any case, else the most similar one; None if there is neither."""
+    containing = [each for each in known if name.lower() in each.lower()]
+    return next(iter(containing or get_close_matches(name, known, n=1, cutoff=_SIMILARITY)), None)
 
 
 def _check_openable(path: str, job: str | None) -> None:

@@ -145,6 +145,15 @@ def test_errors_are_one_line(
     assert text in captured.err
 
 
+@pytest.mark.parametrize("name", ["gradient/CrossEntropy", "loss", "crossentropyloss_output_0"])
+def test_a_part_of_a_name_is_enough_for_a_hint(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = RunMaker(str(tmp_path))
+    run.write_step(0, {"CrossEntropyLoss_output_0": 1.0, "gradient/Net_fc1.weight": 1.0, "Net_fc1.bias": 1.0})
+    run.end()
+    assert main([str(tmp_path), "--tensor", name]) == 1
+    assert f"no tensor {name}. Did you mean CrossEntropyLoss_output_0? To list" in capsys.readouterr().err
+
+
 def test_help_teaches() -> None:
     command = [sys.executable, "-m", "smdebug.trials", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
