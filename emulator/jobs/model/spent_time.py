@@ -81,9 +81,11 @@ def _list_ends(job: TrainingJob, moments: Mapping[str, int], begin_ms: int, end_
     # An earlier attempt's moments stay until this one has its own.
     own = {name: at_ms for name, at_ms in moments.items() if begin_ms <= at_ms <= trained_ms}
     started_ms = stages.get("Training")
-    yield "inputs", own.get(INPUTS, trained_ms if started_ms is None else started_ms)
+    # A container may build its environment before the training begins.
+    before_ms = trained_ms if started_ms is None else started_ms
+    yield "inputs", own.get(INPUTS, before_ms)
+    yield "start", own.get("script", before_ms)
     if started_ms is not None:
-        yield "start", own.get("script", started_ms)
         for name in ("framework", "step"):
             if name in own:
                 yield REPORTED[name], own[name]

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.spent_time import list_spent_seconds, parse_moments
 from emulator.jobs.model.training_job import SecondaryStatus, SecondaryStatusTransition, TrainingJob
@@ -95,6 +97,17 @@ def test_a_stopped_job_has_spent_its_end_with_stopping() -> None:
 def test_a_job_that_failed_before_its_training_has_spent_all_with_its_inputs() -> None:
     job = build_job(("Starting", 1000), ("Downloading", 1010), ("Failed", 1600))
     assert list_spent_seconds(job, [], {}, 9000) == [("inputs", 0.6)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "after"),
+    [((), []), ((("Failed", 9000),), []), ((("Stopping", 8000), ("Stopped", 9000)), [("stopping", 1.0)])],
+)
+def test_a_container_that_builds_its_environment_is_starting(
+    ends: tuple[tuple[SecondaryStatus, int], ...], after: list[tuple[str, float]]
+) -> None:
+    spent = list_spent_seconds(build_job(("Starting", 1000), ("Downloading", 1010), *ends), [], {"inputs": 1350}, 9000)
+    assert spent == [("inputs", 0.35), ("start", 7.65 - sum(seconds for _, seconds in after)), *after]
 
 
 def test_moments_are_the_first_of_a_name_and_the_last_framework_before_the_step() -> None:
