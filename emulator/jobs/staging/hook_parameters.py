@@ -1,7 +1,7 @@
 """Slips in a hook's configuration: parameters, their values, and collections."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -14,10 +14,11 @@ COLLECTIONS = frozenset(
 )  # fmt: skip
 """Names of smdebug's built-in collections for all frameworks."""
 _MODES = ("", "train.", "eval.", "predict.", "global.")
-WHOLE_NUMBERS = frozenset(f"{mode}{name}" for mode in _MODES for name in ("save_interval", "start_step", "end_step"))
+_NUMBERS = ("save_interval", "start_step", "end_step")
+WHOLE_NUMBERS = frozenset(f"{mode}{name}" for mode in _MODES for name in _NUMBERS)
 """Names of parameters whose values are whole numbers."""
-SAVE_PARAMETERS = WHOLE_NUMBERS | {f"{mode}save_steps" for mode in _MODES}
-"""Names of parameters that say which steps are saved. Of a collection that is given twice, the last entry has them."""
+# They say which steps are saved. Of a collection that is given twice, the last entry has them, each for every mode.
+_SAVE_PARAMETERS = WHOLE_NUMBERS | {f"{mode}save_steps" for mode in _MODES}
 _PLAIN_REDUCTIONS = ("min", "max", "mean", "std", "variance", "sum", "prod", "l1_norm", "l2_norm")
 REDUCTIONS = frozenset((*_PLAIN_REDUCTIONS, *(f"abs_{name}" for name in _PLAIN_REDUCTIONS)))
 """Names that the parameter reductions may hold."""
@@ -25,7 +26,7 @@ REDUCTIONS = frozenset((*_PLAIN_REDUCTIONS, *(f"abs_{name}" for name in _PLAIN_R
 _FLAG_WORDS = ("true", "True", "false", "False")
 # As in smdebug, the hook takes only JSON's true and false for these, which the API cannot send.
 _NO_TEXTS = ("save_raw_tensor", "save_shape")
-_OF_TENSORS = SAVE_PARAMETERS | {"reductions", "save_raw_tensor", "save_shape", "include_regex"}
+_OF_TENSORS = _SAVE_PARAMETERS | {"reductions", "save_raw_tensor", "save_shape", "include_regex"}
 PARAMETERS = {
     "HookParameters": _OF_TENSORS | {"save_all", "include_workers", "export_tensorboard", "tensorboard_dir", "dry_run"},
     "CollectionParameters": _OF_TENSORS | {"save_histogram"},
@@ -64,6 +65,50 @@ def find_ignored(request: Mapping[str, Any]) -> Iterator[str]:
         yield from _find_unknown(
             where, collection.get("CollectionParameters") or {}, PARAMETERS["CollectionParameters"]
         )
+
+
+def find_differing(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a description of each parameter that several entries for one collection give different values.
+
+    The hook and each rule may configure the same collection.
+    """
+    hook = request.get("DebugHookConfig") or {}
+    by_name: dict[str, list[Mapping[str, str]]] = {}
+    for entry in hook.get("CollectionConfigurations") or ():
+        by_name.setdefault(entry.get("CollectionName", ""), []).append(entry.get("CollectionParameters") or {})
+    for name, entries in by_name.items():
+        for parameter in (*_NUMBERS, "save_steps"):
+            modes = [f"{mode}{parameter}" for mode in _MODES[1:]]
+            by_mode = {
+                key: _list_save_values(parameter, key, entries, hook.get("HookParameters") or {}) for key in modes
+            }
+            same = len(set(map(tuple, by_mode.values()))) == 1
+            for key, values in ({parameter: by_mode[modes[0]]} if same else by_mode).items():
+                if len(set(values)) > 1:
+                    yield f"{key} of {name} is {', then '.join(values)}"
+        # The regexes of several entries are added.
+        for key in dict.fromkeys(key for entry in entries for key in entry):
+            values = [entry[key] for entry in entries if key in entry]
+            if key not in _SAVE_PARAMETERS and key != "include_regex" and len(set(values)) > 1:
+                yield f"{key} of {name} is {', then '.join(values)}"
+
+
+def _list_save_values(
+    parameter: str, key: str, entries: Sequence[Mapping[str, str]], of_hook: Mapping[str, str]
+) -> list[str]:
+    """List the values that entries for a collection give a mode, and that the hook has another if the last gives none.
+
+    Args:
+        parameter: the name for all modes.
+        key: the name for the mode, which goes before.
+        entries: the entries.
+        of_hook: HookParameters.
+    """
+    values = [entry.get(key, entry.get(parameter)) for entry in entries]
+    given = [each for each in values if each is not None]
+    if values[-1] is None and set(given) != {of_hook.get(key, of_hook.get(parameter))}:
+        given.append("what the hook has")
+    return given
 
 
 def _find_unknown(where: str, parameters: Iterable[str], known: Collection[str]) -> Iterator[str]:

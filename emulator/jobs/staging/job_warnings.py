@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from emulator.jobs.model.warnings import MOST_REPORTED_BYTES, JobWarning, build_warning, parse_reported
-from emulator.jobs.staging.hook_parameters import SAVE_PARAMETERS, find_ignored, find_slips
+from emulator.jobs.staging.hook_parameters import find_differing, find_ignored, find_slips
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.instance_types import has_gpus
 from emulator.jobs.staging.job_files import JobFolder
@@ -35,7 +35,7 @@ def find_request_warnings(
     """
     types = {host.instance_type for host in list_hosts(request) if host.instance_type}
     yield from _find_common_warnings(set() if hands_gpus else types, substitution, client_note)
-    if differing := _find_differing_parameters(request):
+    if differing := list(find_differing(request)):
         yield build_warning(
             "HookParameterIgnored",
             said=f"CollectionConfigurations gives a collection different parameters: {'; '.join(differing)}. As on "
@@ -143,23 +143,3 @@ class ReportedWarnings:
         if content and content != self._read:
             self._ledger.warn(self._arn, parse_reported(content))
             self._read = content
-
-
-def _find_differing_parameters(request: Mapping[str, Any]) -> list[str]:
-    """Describe the collection parameters with several different values.
-
-    The hook and each rule may configure the same collection.
-    """
-    by_name: dict[str, list[Mapping[str, str]]] = {}
-    for entry in (request.get("DebugHookConfig") or {}).get("CollectionConfigurations") or ():
-        by_name.setdefault(entry.get("CollectionName", ""), []).append(entry.get("CollectionParameters") or {})
-    found = []
-    for name, entries in by_name.items():
-        # The regexes of several entries are added.
-        for key in dict.fromkeys(key for entry in entries for key in entry if key != "include_regex"):
-            values = [entry[key] for entry in entries if key in entry]
-            if key not in entries[-1] and key in SAVE_PARAMETERS:
-                values.append("what the hook has")
-            if len(set(values)) > 1:
-                found.append(f"{key} of {name} is {', then '.join(values)}")
-    return found

@@ -9,6 +9,7 @@ from emulator.jobs.staging.hook_parameters import (
     PARAMETERS,
     REDUCTIONS,
     WHOLE_NUMBERS,
+    find_differing,
     find_ignored,
     find_slips,
 )
@@ -175,3 +176,41 @@ def test_a_slip_is_a_warning_of_the_request() -> None:
 def test_a_hook_without_parameters(hook: Any) -> None:
     assert list(find_slips({"DebugHookConfig": hook})) == []
     assert list(find_ignored({"DebugHookConfig": hook})) == []
+
+
+OF_TRAINING = {"train.save_interval": "5"}
+
+
+@pytest.mark.parametrize(
+    ("hook", "entries", "said"),
+    [
+        ({}, [OF_TRAINING, {}], ["train.save_interval of gradients is 5, then what the hook has"]),
+        (OF_TRAINING, [OF_TRAINING, {}], []),
+        (OF_TRAINING, [{}, OF_TRAINING], []),
+        ({"save_interval": "5"}, [OF_TRAINING, {}], []),
+        ({"save_interval": "5"}, [{"save_interval": "5"}, {}], []),
+        (
+            {"save_interval": "6"},
+            [{"save_interval": "5"}, {}],
+            ["save_interval of gradients is 5, then what the hook has"],
+        ),
+        (OF_TRAINING | {"save_interval": "6"}, [OF_TRAINING, {"save_interval": "5"}], []),
+        (
+            {},
+            [{"save_interval": "5"}, {"save_interval": "5"} | {"eval.save_interval": "6"}],
+            ["eval.save_interval of gradients is 5, then 6"],
+        ),
+        (
+            {"save_steps": "1"},
+            [{"save_steps": "1"}, {"save_steps": "2"}, {}],
+            ["save_steps of gradients is 1, then 2, then what the hook has"],
+        ),
+        ({}, [{"reductions": "min"}, {"reductions": "max"}, {}], ["reductions of gradients is min, then max"]),
+    ],
+)
+def test_entries_for_a_collection_differ_where_another_step_is_saved(
+    hook: dict[str, str], entries: list[dict[str, str]], said: list[str]
+) -> None:
+    collections = [{"CollectionName": "gradients", "CollectionParameters": each} for each in entries]
+    request = {"DebugHookConfig": {"HookParameters": hook, "CollectionConfigurations": collections}}
+    assert list(find_differing(request)) == said
