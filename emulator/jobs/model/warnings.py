@@ -57,7 +57,8 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         "A profiled training often waited for a CPU core that other work on the machine was using.",
         "On {host}, the training waited for a core in {percent} % of the time while other work on the machine used it. "
         "The step times, and the findings of profiler rules, are those of a busy machine.",
-        "Run fewer jobs at once (start --max-jobs), or less other work, and profile the training again.",
+        "Run fewer jobs at once (start --max-jobs), or less other work, and profile the training again. Jobs in local "
+        "processes yield to other programs, unless the emulator was started with SMDEBUG_EMULATOR_JOB_NICENESS=0.",
     ),
     "ClientNotTried": WarningKind(
         "The request came from a version of a SageMaker SDK that was not tested with the emulator.",

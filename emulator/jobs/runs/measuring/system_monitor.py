@@ -7,7 +7,7 @@ import time
 from threading import Condition
 from typing import TYPE_CHECKING
 
-from container_runtime.runtime import ContainerRuntimeError
+from container_runtime.runtime import ContainerRuntimeError, PreparesInContainers
 from emulator.jobs.runs.measuring.agent_thread import AgentThread
 from emulator.jobs.runs.measuring.gpus import Gpus
 from emulator.jobs.runs.measuring.machine import describe_load, describe_memory
@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_PREPARATION_POLL_SECONDS = 0.2
+
 
 class SystemMonitor(AgentThread):
-    """A thread that measures one container until it ends, as long as its job is profiled."""
+    """A thread that measures one container until it ends, as long as its job is profiled.
+
+    A container that first builds its environment is measured from its command on: a build is no part of its training.
+    """
 
     def __init__(
         self,
@@ -77,6 +82,9 @@ class SystemMonitor(AgentThread):
             with self._changed:
                 self._changed.wait_for(lambda: self._ended.is_set() or self._interval is not None)
                 if self._ended.is_set() and self._interval is None:
+                    return
+            while isinstance(runtime, PreparesInContainers) and runtime.is_preparing(container_id):
+                if self._ended.wait(_PREPARATION_POLL_SECONDS):
                     return
             if (meter := runtime.open_meter(container_id)) is not None:
                 self._measure(meter)

@@ -14,6 +14,7 @@ from emulator.jobs.model.warnings import (
     describe_warnings,
     parse_reported,
 )
+from emulator.settings import name_variable
 from smdebug import job_warnings
 from smdebug.environment import WARNINGS_PATH_ENV_STR
 
@@ -36,6 +37,11 @@ def test_every_code_says_what_it_is_and_what_to_do(code: str) -> None:
     assert warning.remedy.endswith(".")
     assert warning.line == f"{warning.text} {warning.remedy}"
     assert WARNING_KINDS[code].meaning.endswith(".")
+
+
+def test_a_starved_job_is_told_of_the_lower_priority_of_local_processes() -> None:
+    variable = name_variable("job_niceness")
+    assert f"unless the emulator was started with {variable}=0" in WARNING_KINDS["ContainerStarved"].remedy
 
 
 @pytest.mark.parametrize(

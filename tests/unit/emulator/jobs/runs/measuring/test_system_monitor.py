@@ -88,6 +88,44 @@ def test_a_container_that_dies_between_two_samples(tmp_path: Path) -> None:
     assert monitor(tmp_path / "at-once", None) == []
 
 
+class Building(Script):
+    """A runtime whose container builds its environment when it is asked the first two times, then forever or no more.
+
+    Attributes:
+        asked: set when it was asked a third time.
+    """
+
+    def __init__(self, loads: Sequence[Load | ContainerRuntimeError | None], *, forever: bool) -> None:
+        super().__init__(loads)
+        self.asked = Event()
+        self._forever = forever
+        self._left = 2
+
+    def is_preparing(self, _: str) -> bool:
+        self._left -= 1
+        if self._left < 0:
+            self.asked.set()
+        return self._forever or self._left >= 0
+
+    def read(self) -> Load | None:
+        assert self.asked.is_set(), "nothing is measured before the container's command runs"
+        return super().read()
+
+
+@pytest.mark.parametrize("forever", [False, True])
+def test_a_container_that_builds_its_environment_is_not_measured_yet(
+    forever: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    building = Building([LOAD, LOAD, None], forever=forever)
+    watched = SystemMonitor("job", "algo-1", 1 << 30, tmp_path)
+    watched.set_interval(0.001)
+    watched.start(cast("ContainerRuntime", building), "container")
+    assert (building.asked if forever else building.read_out).wait(60)
+    watched.finish()
+    assert building.read_out.is_set() != forever
+    assert not caplog.records
+
+
 def test_counters_that_cannot_be_read_any_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert len(monitor(tmp_path, LOAD, ContainerRuntimeError("the engine is gone"))) == 1
     assert "job/algo-1 is not profiled: the engine is gone" in caplog.text
