@@ -87,7 +87,8 @@ print("FOUND", same, sorted(tf.io.gfile.listdir(folder)), tf.io.gfile.exists(fol
     request = build_script_request(staged, name, script)
     request["AlgorithmSpecification"]["TrainingImage"] = f"tensorflow-training:{jobs.requested}-cpu"
     request["HyperParameters"]["model_dir"] = f'"s3://{BUCKET}/{name}/model"'
-    request.pop("DebugHookConfig")
+    if jobs.requested == "2.11":  # in 2.15, tensorflow-io aborts the exit of a script that no hook captures
+        request.pop("DebugHookConfig")
     staged.client("sagemaker").create_training_job(**request)
     description, log = wait_until_ended(staged, name, seconds=BUILD_SECONDS), read_log(staged, name)
     assert description["TrainingJobStatus"] == "Completed", log[-3000:]
