@@ -1,6 +1,6 @@
 """Exit of a script that imports tensorflow_io: without destructors that abort it.
 
-From version 0.33 on, tensorflow-io destroys its AWS client after the client's log when the process exits: what has
+tensorflow-io 0.35 to 0.37 destroys its AWS client after the client's log when the process exits: what has
 opened a path of S3 may end with "pure virtual method called" and exit code -6, after it has done all its work.
 """
 
