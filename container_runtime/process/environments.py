@@ -15,8 +15,10 @@ import shutil
 import site
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +39,7 @@ _FORM = "2"
 """Version of the build procedure, a part of the key. Increase it when environments are built in a different way."""
 
 _COMPLETE = "complete"
+_SILENT_SECONDS = 30.0
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:==(?P<pinned>[\w.]+))?")
 
 
@@ -180,7 +183,8 @@ def _build(
     say(f"what it takes: {describe_build(cache, 'process', definition, requirements)}")
     if not is_locked(requirements):
         say(f"there is no lock file for Python {_choose_version(definition)}: pip chooses the versions, unchecked")
-    wheels = fetch_wheels(requirements, cache, _choose_version(definition))
+    with _repeating("still fetching", say):
+        wheels = fetch_wheels(requirements, cache, _choose_version(definition))
     say("installing them")
     # A virtual environment cannot be moved, so it is built in its final location. The last file marks it complete.
     _run([_find_interpreter(_choose_version(definition)), "-m", "venv", "--without-pip", str(environment.folder)])
@@ -199,6 +203,24 @@ def _build(
     (environment.folder / _COMPLETE).touch()
     record_build(cache, "process", definition.name, time.monotonic() - started)
     say(f"the environment is ready after {time.monotonic() - started:.0f} s: {environment.folder}")
+
+
+@contextmanager
+def _repeating(text: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Report now and then how long something has taken so far: pip may be silent for minutes."""
+    started, ended = time.monotonic(), threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(_SILENT_SECONDS):
+            say(f"{text}, after {time.monotonic() - started:.0f} s")
+
+    thread = threading.Thread(target=repeat, name="progress")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _link(environment: OwnEnvironment, definition: ImageDefinition) -> None:

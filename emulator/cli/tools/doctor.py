@@ -31,6 +31,7 @@ from emulator.state.folder import find_running_emulator
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from container_runtime.images.catalogue import ImageDefinition
     from emulator.settings import Settings
 
     # What was looked at, how it is (ok, note or missing), what was found, and what to do.
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _ENOUGH_BYTES = 2 * 10**9
 _AHEAD = "smdebug-emulator images build NAME"
+_ENVIRONMENT_AHEAD = "smdebug-emulator images build --runtime process NAME"
 
 
 @click.command()
@@ -126,26 +128,36 @@ def _check_engine(runtime: str) -> Iterator[Finding]:
         yield "images", "ok", "all that most jobs need are up to date", ""
     if later := [name for name in lacking if name in on_demand]:
         yield "images", "note", f"built by the first job that needs them, in minutes: {', '.join(later)}", _AHEAD
+    if runtime == AUTO and (unbuilt := _list_unbuilt_environments()):
+        shown = ", ".join(definition.name for definition in unbuilt)
+        what = f"jobs in local processes (start --runtime process) first build environments, in minutes: {shown}"
+        yield "images", "note", what, _ENVIRONMENT_AHEAD
+
+
+def _list_unbuilt_environments() -> list[ImageDefinition]:
+    from container_runtime.process.environments import locate_environment, needs_environment
+
+    return [
+        definition
+        for definition in ImageCatalogue()
+        if needs_environment(definition) and not locate_environment(definition).is_complete
+    ]
 
 
 def _check_environments() -> Iterator[Finding]:
     """Say which environments the next job of a local process would have to build first, and what that takes."""
     from container_runtime.images.build_record import describe_build
     from container_runtime.images.installation import locate_cache
-    from container_runtime.process.environments import describe_requirements, locate_environment, needs_environment
+    from container_runtime.process.environments import describe_requirements
 
-    lacking = [
-        definition
-        for definition in ImageCatalogue()
-        if needs_environment(definition) and not locate_environment(definition).is_complete
-    ]
+    lacking = _list_unbuilt_environments()
     if not lacking:
         yield "images", "ok", "no job has to build an environment first", ""
     for definition in lacking:
         takes = describe_build(locate_cache(), "process", definition, describe_requirements(definition))
         yield "images", "note", f"the first job of {definition.name} builds its environment: {takes}", ""
     if lacking:
-        yield "images", "note", "they can be built ahead", _AHEAD
+        yield "images", "note", "they can be built ahead", _ENVIRONMENT_AHEAD
 
 
 def _check_nodes(settings: Settings) -> Iterator[Finding]:

@@ -169,6 +169,21 @@ def test_built_whole_and_once(definition: ImageDefinition, cache: Path) -> None:
     assert said == []
 
 
+def test_a_long_fetch_is_reported_again(
+    definition: ImageDefinition, cache: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def fetch(*_: object) -> Path:
+        wait_until(lambda: len([line for line in said if line.startswith("still fetching, after ")]) > 1, "two lines")
+        return wheels
+
+    monkeypatch.setattr("container_runtime.process.environments._SILENT_SECONDS", 0.01)
+    monkeypatch.setattr("container_runtime.process.environments.fetch_wheels", fetch)
+    build_environment(definition, cache, said.append)
+    assert "fetching" not in "".join(said[said.index("installing them") :])
+
+
 def test_what_is_fetched_is_reported_with_its_size(definition: ImageDefinition, cache: Path, wheels: Path) -> None:
     (wheel,) = wheels.glob("tiny*.whl")
     line = f"tiny-package==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}"

@@ -306,6 +306,22 @@ def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "note    engine    no Docker engine answers: jobs run as local processes" in lines
 
 
+@pytest.mark.parametrize("runtime", ["auto", "docker", "process"])
+@pytest.mark.parametrize("engine", ["Docker Engine 29", None])
+def test_the_doctor_names_environments_that_are_not_built(
+    engine: str | None, runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
+    monkeypatch.setattr("container_runtime.docker.daemon.describe_engine", lambda: engine)
+    result = CliRunner().invoke(main, ["doctor", "--json", "--runtime", runtime, "--state-dir", str(tmp_path)])
+    remedy = "smdebug-emulator images build --runtime process NAME"
+    found = [each["found"] for each in json.loads(result.output)]
+    remedies = [each["remedy"] for each in json.loads(result.output)]
+    # A job of the engine's needs none.
+    assert (remedy in remedies, "mxnet-training" in str(found)) == (engine is None or runtime != "docker",) * 2
+
+
 @pytest.mark.parametrize(
     ("variables", "state", "said"),
     [
