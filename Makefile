@@ -62,6 +62,7 @@ console-types: .venv/.runs ## generate the console's types from the API's OpenAP
 
 setup: .venv/.runs ## only set up .venv
 	@-$(MAKE) --no-print-directory console
+	@echo "The command is $(BIN)/smdebug-emulator. Next: . $(BIN)/activate && smdebug-emulator start --detach"
 
 demo: .venv/.runs ## run the main job: train, capture, judge, stop; STAY=1 leaves the console open
 	@-$(MAKE) --no-print-directory console

@@ -77,3 +77,11 @@ def test_every_target_of_the_readme_exists() -> None:
     makefile = (CHECKOUT / "Makefile").read_text()
     assert named <= set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
     assert os.access(CHECKOUT / ".ci" / "run", os.X_OK)
+
+
+def test_setup_says_how_to_go_on() -> None:
+    command = ["make", "--no-print-directory", "--old-file=.venv/.runs", "MAKE=true", "setup"]
+    said = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+    activate = ". .venv/bin/activate"
+    assert said == f"The command is .venv/bin/smdebug-emulator. Next: {activate} && smdebug-emulator start --detach\n"
+    assert f"`{activate}`" in (CHECKOUT / "README.md").read_text()
