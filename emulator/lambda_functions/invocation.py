@@ -1,12 +1,16 @@
 """One invocation of a function: input, result, and Lambda's error texts."""
 
 import json
+import re
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from emulator.exceptions import WorkerFailure
+
+# A file of the function in a stack trace of Python (`File "/var/task/index.py", line 3`) or Node (`/var/task/index.js:3`).
+_OWN_LINE = re.compile(r"""/var/task/([^":\n]+)(?:", line |:)(\d+)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,28 @@ class InvocationResult(NamedTuple):
 
     @property
     def error_text(self) -> str:
-        """The type and the message of the error that the function failed with."""
+        """The type and the message of the error that the function failed with, and the line of its code if known."""
         try:
             error = json.loads(self.payload)
         except ValueError:
             return self.payload[:500].decode(errors="replace")
-        return f"{error.get('errorType')}: {error.get('errorMessage')}" if isinstance(error, dict) else str(error)
+        if not isinstance(error, dict):
+            return str(error)
+        place = _find_own_line(error)
+        return f"{error.get('errorType')}: {error.get('errorMessage')}{f' ({place})' if place else ''}"
+
+
+def _find_own_line(error: dict[str, Any]) -> str:
+    """Find the innermost line of the function's own files in an error object; an empty text if none is there.
+
+    >>> _find_own_line({"trace": ["TypeError: x", "    at handler (file:///var/task/index.mjs:3:9)"]})
+    'index.mjs, line 3'
+    """
+    # Python has the innermost call last, in `stackTrace`; Node has it first, in `trace`.
+    in_python, in_node = (error.get(name) for name in ("stackTrace", "trace"))
+    calls = reversed(in_python) if isinstance(in_python, list) else in_node if isinstance(in_node, list) else ()
+    found = (_OWN_LINE.search(call) for call in calls if isinstance(call, str))
+    return next((f"{match[1]}, line {match[2]}" for match in found if match), "")
 
 
 def build_timeout(request_id: str, timeout_s: float) -> WorkerFailure:

@@ -107,9 +107,10 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
     ),
     "RuleHadLittleToJudge": WarningKind(
         "A rule found no issue, but it had values in fewer than half of the saved steps of each mode, or in a single "
-        "step.",
+        "step, or in too few steps, or steps too near or too far apart, for it to fire.",
         _REPORTED,
-        "Save the rule's collections more often (save_interval), or train for more steps.",
+        "Save the rule's collections more often (save_interval), train for more steps, or change the rule's parameter "
+        "that its verdict names, such as num_steps or patience.",
         reported=True,
     ),
     "RuleWithoutCollection": WarningKind(
@@ -136,7 +137,8 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
     "EventTargetFailed": WarningKind(
         "A target of an event of the job failed, such as a function that should stop the job.",
         "{name} failed with an event of this job: {said}",
-        "See the answers of the targets, and the logs of functions, on the job's page in the console.",
+        "Read the log of a function with `aws logs tail /aws/lambda/FUNCTION`. The job's page in the console has the "
+        "answers of all targets, too.",
     ),
     "MetricNeverMatched": WarningKind(
         "The regular expression of a metric matched no line of the log.",

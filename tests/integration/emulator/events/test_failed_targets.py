@@ -49,5 +49,5 @@ def test_a_job_has_one_warning_of_each_target_that_fails(tmp_path: Path) -> None
         assert len(emulator.ask("events")["events"]) > 1
         of_function, of_queue = sorted(list_failures(emulator))
     assert of_function.startswith("The function stop failed with an event of this job: RuntimeError: no luck with ")
-    assert of_function.endswith(".")
+    assert of_function.endswith(" (index.py, line 3).")
     assert of_queue.startswith(f"The target {gone} failed with an event of this job: ")
