@@ -7,6 +7,7 @@ test uses one of its fixtures.
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -216,7 +217,10 @@ def wait_for_rules(sagemaker_emulator: SessionEmulator) -> Callable[..., dict[st
 
 @pytest.fixture(scope="session")
 def assert_rule(sagemaker_emulator: SessionEmulator) -> Callable[..., None]:
-    """``assert_rule(job, rule, status, timeout=600)``: wait until a rule ends and fail if its status differs."""
+    """``assert_rule(job, rule, status, timeout=600)``: wait until a rule ends and fail if its status differs.
+
+    NoIssuesFound of a rule that judged nothing is a failure, too, without ``may_judge_nothing=True``.
+    """
     return sagemaker_emulator.assert_rule
 
 
@@ -245,7 +249,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if jobs:
         terminalreporter.section("SageMaker training jobs")
         width = terminalreporter._tw.fullwidth  # noqa: SLF001 - as pytest's own plugins do
-        for line in (*format_table(jobs, width), *format_warnings(jobs, width)):
+        # No name is cut in a file, or in the log of a CI job.
+        is_narrow = terminalreporter.isatty or "COLUMNS" in os.environ
+        for line in (*format_table(jobs, width if is_narrow else sys.maxsize), *format_warnings(jobs, width)):
             terminalreporter.write_line(line)
     if path is not None:
         target: Path = config.invocation_params.dir / path

@@ -155,8 +155,9 @@ def jobs(
 ) -> None:
     """Show the latest training jobs and their rules' verdicts.
 
-    The list has the jobs of all regions, newest first. A "!" after the status means that the job has warnings, which
-    ``describe`` shows. If something else than requested runs, such as another version, the line below the job says so.
+    The list has the jobs of all regions, newest first. If something else than requested runs, such as another version,
+    the line below the job says so. A "!" after the status means that the job has other warnings, which ``describe``
+    shows.
     """
     found = list_summaries(connect(state_dir), limit, status=status, name=name, since=since)
     chosen = status is not None or name is not None or since is not None
@@ -181,7 +182,8 @@ def format_jobs(summaries: list[dict[str, Any]], *, chosen: bool = False) -> str
         region = [summary["Region"]] if several else []
         rules = [rule["RuleEvaluationStatus"] for rule in summary.get("DebugRuleEvaluationStatuses", ())]
         created = _parse_time(summary["CreationTime"]).strftime("%m-%d %H:%M:%S")
-        status = summary["TrainingJobStatus"] + (" !" if summary.get("Warnings") else "")
+        has_others = any(not warning.get("brief") for warning in summary.get("Warnings", ()))
+        status = summary["TrainingJobStatus"] + (" !" if has_others else "")
         rows.append([summary["TrainingJobName"], *region, status, _count_rules(rules), created])
     head, *lines = format_table(rows).split("\n")
     for line, summary in zip(lines, summaries, strict=True):

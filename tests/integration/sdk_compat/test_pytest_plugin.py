@@ -118,6 +118,7 @@ def test_an_emulator_that_was_reset(reset_sagemaker, s3_bucket):
 def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SEEN", str(tmp_path))
     monkeypatch.setenv("AWS_PROFILE", "of-the-user")
+    monkeypatch.delenv("COLUMNS", raising=False)
     return tmp_path
 
 
@@ -131,6 +132,7 @@ def project(pytester: pytest.Pytester, seen: Path) -> pytest.Pytester:
     return pytester
 
 
+JOB_NAME = "a-job-whose-name-is-told-apart-by-its-end-2026-11-22"
 OPTIONS = [
     *("-W", "error", "--sagemaker-runtime", "process", "--sagemaker-no-warm", "--sagemaker-keep"),
     *("--sagemaker-report", "out/report.html"),
@@ -145,20 +147,31 @@ def test_jobs_are_waited_for_judged_and_reported(
     pytester.makepyfile(test_jobs=JOBS, test_others=OTHERS)
     result = pytester.runpytest_inprocess("-p", "no:xdist", *OPTIONS, "test_others.py", "test_jobs.py")
     assert len({path.read_text() for path in seen.iterdir()}) == 1, "a session has one emulator"
-    check_results(result, pytester.path / "out" / "report.html", "test_jobs.py")
+    table = check_results(result, pytester.path / "out" / "report.html", "test_jobs.py")
+    assert [line.split() for line in table[:2]] == [
+        ["Training", "job", "Status", "Rule", "Verdict", "Test"],
+        [JOB_NAME, "Completed", "VanishingGradient", "IssuesFound", "test_verdicts"],
+    ]
 
 
 @pytest.mark.nightly  # by day a test of workers is in unit/sdk_compat/pytest_plugin, and those of a project are here
 @pytest.mark.timeout(600)
-def test_a_project_of_its_own(project: pytest.Pytester, seen: Path) -> None:
+def test_a_project_of_its_own(project: pytest.Pytester, seen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     (project.path / "tests" / "test_jobs.py").write_text(JOBS)
     (project.path / "tests" / "test_others.py").write_text(OTHERS)
     result = project.runpytest_subprocess(*OPTIONS, "-n", "2", "--dist", "loadfile", timeout=500)
     assert len({path.read_text() for path in seen.iterdir()}) == 2, "each worker has an emulator of its own"
-    check_results(result, project.path / "out" / "report.html", "tests/test_jobs.py")
+    table = check_results(result, project.path / "out" / "report.html", "tests/test_jobs.py")
+    assert [line.split() for line in table[:2]] == [
+        ["Training", "job", "Status", "Rule", "Verdict"],
+        ["a-job-whose-…t-by-its-end-2026-11-22", "Completed", "VanishingGradient", "IssuesFound"],
+    ]
+    assert max(map(len, table[:2])) <= 80
 
 
-def check_results(result: pytest.RunResult, report: Path, file: str) -> None:
+def check_results(result: pytest.RunResult, report: Path, file: str) -> list[str]:
+    """Check what both sessions print and report; return the lines from the table of jobs on."""
     result.assert_outcomes(passed=5, failed=3)
     result.stdout.no_fnmatch_line("*During handling of the above exception*")
     result.stdout.fnmatch_lines_random(
@@ -174,18 +187,14 @@ def check_results(result: pytest.RunResult, report: Path, file: str) -> None:
         ]
     )
     table = result.outlines[[" SageMaker training jobs " in line for line in result.outlines].index(True) + 1 :]
-    assert [line.split() for line in table[:2]] == [
-        ["Training", "job", "Status", "Rule", "Verdict"],
-        ["a-job-whose-…t-by-its-end-2026-11-22", "Completed", "VanishingGradient", "IssuesFound"],
-    ]
-    assert max(map(len, table[:2])) <= 80
     written = report.read_text()
-    assert "a-job-whose-name-is-told-apart-by-its-end-2026-11-22" in written
+    assert JOB_NAME in written
     assert f"<td>{file}::test_verdicts</td>" in written
     assert written.count("data:image/svg+xml;base64,") == 1
     assert "<strong>NoGpu</strong>: ml.g5.2xlarge: no GPU here" in written
     kept = next(line for line in table if line.startswith("Kept: ")).split()[-1]
     assert (Path(kept) / "jobs.sqlite").exists()
+    return table
 
 
 def test_only_a_test_that_asks_for_it_starts_it(project: pytest.Pytester) -> None:

@@ -17,7 +17,7 @@ def test_jobs_of_all_workers_are_in_the_table(capsys: pytest.CaptureFixture[str]
         worker: Any = SimpleNamespace(workeroutput={})
         pytest_plugin._keep_jobs(worker, [{**same, "name": name, "state_dir": f"/{name}"}])
         pytest_plugin.pytest_testnodedown(SimpleNamespace(config=reporting, workeroutput=worker.workeroutput), None)
-    reporter = SimpleNamespace(section=print, write_line=print, _tw=SimpleNamespace(fullwidth=80))
+    reporter = SimpleNamespace(isatty=False, section=print, write_line=print, _tw=SimpleNamespace(fullwidth=80))
     pytest_plugin.pytest_terminal_summary(reporter, reporting)  # type: ignore[arg-type]
     lines = [line.split()[0] for line in capsys.readouterr().out.splitlines() if "of-" in line]
     assert lines == ["of-one", "of-another", "Kept:", "Kept:"]

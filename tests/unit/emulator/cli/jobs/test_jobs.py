@@ -32,6 +32,11 @@ def test_substitutions_are_reported_below_their_job(summaries: list[dict[str, An
     assert lines[2] == "  asked 2.3.0, runs 2.13.0; ml.p4d.24xlarge: no GPU here"
 
 
+@pytest.mark.parametrize(("briefs", "marked"), [(["asked 2.3.0, runs 2.13.0"], False), (["asked 2.3.0", ""], True)])
+def test_what_the_line_below_says_has_no_mark(briefs: list[str], *, marked: bool) -> None:
+    assert ("Completed !" in format_jobs([summarize("old", *briefs)])) == marked
+
+
 def test_substitutions_are_reported_beside_the_status_in_markdown(summaries: list[dict[str, Any]]) -> None:
     assert format_markdown(summaries).splitlines()[2:] == [
         "| old | Completed; asked 2.3.0, runs 2.13.0; ml.p4d.24xlarge: no GPU here |  |  |",
