@@ -21,6 +21,7 @@ class DeliveryOutcome:
         answer: the function's response, or the reason why the delivery failed; at most 4,096 characters.
         request_id: the request id of the function's invocation, as in its log; empty for other targets.
         error: why the delivery or the function failed, in one line; empty if it succeeded.
+        permitted: whether the target's policy lets EventBridge send it the event, as AWS requires.
         training_job: region and name of the training job that the event is about; empty texts for other events.
     """
 
@@ -33,6 +34,7 @@ class DeliveryOutcome:
     answer: str = ""
     request_id: str = ""
     error: str = ""
+    permitted: bool = True
     training_job: tuple[str, str] = ("", "")
 
 
@@ -53,6 +55,7 @@ def describe_delivery(
         answer[:_MAX_ANSWER],
         "" if result is None else result.request_id,
         error or (result.error_text if result is not None and failed else ""),
+        delivery.permitted,
         _read_training_job(event),
     )
 

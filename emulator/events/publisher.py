@@ -15,7 +15,7 @@ import tenacity
 
 from emulator.events.destinations import describe_end
 from emulator.events.outcomes import DeliveryOutcome, describe_delivery
-from emulator.events.targets import Delivery, find_kind
+from emulator.events.targets import Delivery, find_kind, is_permitted
 from emulator.exceptions import (
     InvokerClosedError,
     TargetError,
@@ -198,7 +198,13 @@ class Publisher:
         if (str(event.get("id")), target.rule_arn, target.target_id) in self._reached:
             return
         delivery = Delivery(
-            target, event, self._invoker, publish, self._start_pipeline, again=published.event_id in self._again
+            target,
+            event,
+            self._invoker,
+            publish,
+            self._start_pipeline,
+            again=published.event_id in self._again,
+            permitted=is_permitted(target),
         )
         with self._changed:
             published.open += 1

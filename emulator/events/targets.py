@@ -11,6 +11,7 @@ from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.eventbridge import rules as eventbridge
 from emulator.moto_services.eventbridge.rules import Target
 from emulator.moto_services.functions.backend import get_function
+from emulator.moto_services.functions.policies import permits
 
 
 class Delivery(NamedTuple):
@@ -23,6 +24,7 @@ class Delivery(NamedTuple):
         publish: puts an event on another bus; its arguments are account, region, bus and event.
         start_pipeline: starts an execution of the target, a SageMaker pipeline.
         again: whether the event may have reached the target before a restart.
+        permitted: whether the target's policy lets EventBridge send it the event. The emulator sends it in any case.
     """
 
     target: Target
@@ -31,6 +33,7 @@ class Delivery(NamedTuple):
     publish: Callable[[str, str, str, Mapping[str, Any]], None]
     start_pipeline: Callable[[Target, Mapping[str, Any]], None]
     again: bool = False
+    permitted: bool = True
 
 
 class Kind(NamedTuple):
@@ -59,6 +62,15 @@ def find_kind(target: Target) -> Kind:
             "SNS topic, a Kinesis stream, a state machine, a SageMaker pipeline, a log group or another event bus."
         )
     return kind
+
+
+def is_permitted(target: Target) -> bool:
+    """Return whether AWS would let a rule send events to a target, as far as the policies of functions say.
+
+    What has a role, such as a schedule, needs no policy.
+    """
+    of_rule = target.rule_arn.split(":")[2:3] == ["events"] and "RoleArn" not in target.parameters
+    return not of_rule or target.service != "lambda" or permits(target.arn, "events.amazonaws.com", target.rule_arn)
 
 
 def _to_function(delivery: Delivery) -> Future[InvocationResult]:

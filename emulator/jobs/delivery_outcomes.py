@@ -15,18 +15,30 @@ if TYPE_CHECKING:
     from emulator.jobs.store.store import JobStore
 
 
+_ONLY_WARNED = ("error", "permitted", "training_job")
+
+
 def record_outcome(stores: AccountStores, outcome: DeliveryOutcome) -> None:
-    """Store the result of a delivery with the jobs of the event's account, and a failure as a warning of its job."""
+    """Store the result of a delivery with the jobs of the event's account, and a problem as a warning of its job."""
     store = stores.find(outcome.account)
     if store is None:
         return
-    shown = {name: value for name, value in asdict(outcome).items() if name not in ("error", "training_job")}
+    shown = {name: value for name, value in asdict(outcome).items() if name not in _ONLY_WARNED}
     store.messages.add_outcome(outcome.event_id, shown, time.time_ns() // 1_000_000)
-    if not outcome.succeeded and (job := store.find_training_job(*outcome.training_job)) is not None:
-        _warn_of_target(store, job.arn, outcome)
+    if outcome.succeeded and outcome.permitted:
+        return
+    if (job := store.find_training_job(*outcome.training_job)) is None:
+        return
+    if not outcome.permitted:
+        name = ":".join(outcome.target_arn.split(":")[6:])
+        warning = build_warning("FunctionNotPermitted", name=name, rule=outcome.rule_arn)
+        with store.transaction() as transaction:
+            transaction.add_warnings(job.arn, [warning])
+    if not outcome.succeeded:
+        _warn_of_failure(store, job.arn, outcome)
 
 
-def _warn_of_target(store: JobStore, arn: str, outcome: DeliveryOutcome) -> None:
+def _warn_of_failure(store: JobStore, arn: str, outcome: DeliveryOutcome) -> None:
     function = read_function_name(outcome.target_arn)
     target = f"The function {function}" if function else f"The target {outcome.target_arn}"
     warning = build_warning("EventTargetFailed", name=target, said=outcome.error)

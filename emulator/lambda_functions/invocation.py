@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from emulator.exceptions import WorkerFailure
 
-# A file of the function in a stack trace of Python (`File "/var/task/index.py", line 3`) or Node (`/var/task/index.js:3`).
+# Of the function itself: `File "/var/task/index.py", line 3` in a trace of Python, `/var/task/index.js:3` of Node.
 _OWN_LINE = re.compile(r"""/var/task/([^":\n]+)(?:", line |:)(\d+)""")
 
 

@@ -140,6 +140,14 @@ WARNING_KINDS: Mapping[str, WarningKind] = {
         "Read the log of a function with `aws logs tail /aws/lambda/FUNCTION`. The job's page in the console has the "
         "answers of all targets, too.",
     ),
+    "FunctionNotPermitted": WarningKind(
+        "EventBridge invoked a function with an event of the job, but the function's policy does not let it.",
+        "The function {name} ran with an event of this job although its policy does not let EventBridge invoke it. On "
+        "AWS, it does not run. The missing call is lambda.add_permission(FunctionName='{name}', StatementId='events', "
+        "Action='lambda:InvokeFunction', Principal='events.amazonaws.com', SourceArn='{rule}').",
+        "Call add_permission where you create the rule (on a shell, `aws lambda add-permission`). "
+        "`smdebug-emulator stop-handler deploy` does it by itself.",
+    ),
     "MetricNeverMatched": WarningKind(
         "The regular expression of a metric matched no line of the log.",
         "The metric {name!r} has no value: its Regex {regex!r} did not capture a number in any line of the log.",

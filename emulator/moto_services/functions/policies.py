@@ -7,7 +7,12 @@ from urllib.parse import unquote
 
 from emulator.exceptions import AwsError
 from emulator.moto_services.functions.backend import read_qualifier
+from emulator.moto_services.iam.conditions import UnknowableKeyError, conditions_hold
+from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
+from emulator.moto_services.unit_of_work import reading
+
+_INVOKING = ("lambda:InvokeFunction", "lambda:*", "*")
 
 
 def keeping_policies_apart() -> AbstractContextManager[None]:
@@ -17,6 +22,49 @@ def keeping_policies_apart() -> AbstractContextManager[None]:
     return replaced(LambdaResponse, get_policy=_get, add_permission=_add, remove_permission=_remove)
 
 
+def permits(function_arn: str, service: str, source_arn: str) -> bool:
+    """Return whether the policy of a function lets a service invoke it. A function that does not exist permits all.
+
+    Args:
+        function_arn: with the version or alias, if the service invokes one.
+        service: the service, such as ``events.amazonaws.com``.
+        source_arn: the service's resource that invokes the function, such as a rule.
+    """
+    from moto.awslambda.exceptions import UnknownFunctionException
+    from moto.awslambda.models import lambda_backends
+
+    parts = function_arn.split(":")
+    if len(parts) < 7:
+        return True
+    qualifier = read_qualifier(function_arn)
+    if qualifier == "$LATEST":  # no policy can name it
+        qualifier = None
+    with reading(), service_lock("awslambda"):
+        try:
+            function = lambda_backends[parts[4]][parts[3]].get_function(parts[6], qualifier)
+        except (KeyError, ValueError, UnknownFunctionException):
+            return True
+        return any(_allows(each, service, source_arn) for each in _list_statements(function, qualifier))
+
+
+def _allows(statement: dict[str, Any], service: str, source_arn: str) -> bool:
+    """Return whether a statement lets a service invoke its function, or may do so by a condition on something else."""
+    principal = statement.get("Principal")
+    if statement.get("Action") not in _INVOKING or principal not in ("*", {"Service": service}):
+        return False
+    known = {"aws:sourcearn": [source_arn], "aws:sourceaccount": [source_arn.split(":")[4]]}
+
+    def find_values(key: str) -> list[str]:
+        if key not in known:
+            raise UnknowableKeyError(key)
+        return known[key]
+
+    try:
+        return conditions_hold(statement.get("Condition") or {}, find_values)
+    except UnknowableKeyError:
+        return True
+
+
 def _find(response: Any, position: int) -> tuple[Any, str | None, list[dict[str, Any]]]:
     """Find the function of a request, the qualifier, and the statements that apply to it."""
     name = unquote(response.path.split("/")[position])
@@ -24,8 +72,11 @@ def _find(response: Any, position: int) -> tuple[Any, str | None, list[dict[str,
     if qualifier is None:
         qualifier = read_qualifier(name)
     function = response.backend.get_function(name, qualifier)
-    statements = function.policy.statements
-    return function, qualifier, [each for each in statements if read_qualifier(each.get("Resource", "")) == qualifier]
+    return function, qualifier, _list_statements(function, qualifier)
+
+
+def _list_statements(function: Any, qualifier: str | None) -> list[dict[str, Any]]:
+    return [each for each in function.policy.statements if read_qualifier(each.get("Resource", "")) == qualifier]
 
 
 def _refuse(text: str) -> AwsError:

@@ -20,9 +20,9 @@ def handler(event, context):
 """
 
 
-def list_failures(emulator: ForkedEmulator) -> list[str]:
+def list_warnings(emulator: ForkedEmulator, code: str) -> list[str]:
     (job,) = emulator.ask("jobs")["jobs"]
-    return [each["text"] for each in job["warnings"] if each["code"] == "EventTargetFailed"]
+    return [each["text"] for each in job["warnings"] if each["code"] == code]
 
 
 def test_a_job_has_one_warning_of_each_target_that_fails(tmp_path: Path) -> None:
@@ -40,6 +40,15 @@ def test_a_job_has_one_warning_of_each_target_that_fails(tmp_path: Path) -> None
         events.put_rule(Name="rule", EventPattern=json.dumps({"source": ["aws.sagemaker"]}))
         targets = [{"Id": "0", "Arn": arn}, {"Id": "1", "Arn": gone, "RetryPolicy": {"MaximumRetryAttempts": 0}}]
         events.put_targets(Rule="rule", Targets=targets)
+        rule = events.put_rule(Name="other", EventPattern=json.dumps({"source": ["aws.sagemaker"]}))["RuleArn"]
+        events.put_targets(Rule="other", Targets=[{"Id": "0", "Arn": arn}])
+        functions.add_permission(
+            FunctionName="stop",
+            StatementId="events",
+            Action="lambda:InvokeFunction",
+            Principal="events.amazonaws.com",
+            SourceArn=rule,
+        )
         request = build_training_job(
             "job", image="nobody-built:1", hyperparameters={}, channels=(), collections={}, bucket="bucket"
         )
@@ -47,7 +56,11 @@ def test_a_job_has_one_warning_of_each_target_that_fails(tmp_path: Path) -> None
         wait_until(lambda: emulator.ask("jobs")["jobs"][0]["status"] == "Failed")
         wait_until(lambda: emulator.ask("health")["undeliveredEvents"] == 0)
         assert len(emulator.ask("events")["events"]) > 1
-        of_function, of_queue = sorted(list_failures(emulator))
+        of_function, of_queue = sorted(list_warnings(emulator, "EventTargetFailed"))
+        (of_permission,) = list_warnings(emulator, "FunctionNotPermitted")
     assert of_function.startswith("The function stop failed with an event of this job: RuntimeError: no luck with ")
     assert of_function.endswith(" (index.py, line 3).")
     assert of_queue.startswith(f"The target {gone} failed with an event of this job: ")
+    assert of_permission.startswith("The function stop ran with an event of this job although its policy does not let ")
+    assert "FunctionName='stop'" in of_permission
+    assert of_permission.endswith("SourceArn='arn:aws:events:us-east-1:123456789012:rule/rule').")

@@ -62,6 +62,7 @@ def test_what_became_of_each_delivery_is_recorded(emulator: Emulator) -> None:
     assert "no luck" in outcomes[2].answer
     assert "gone does not exist" in outcomes[3].answer
     assert [bool(each.request_id) for each in outcomes] == [False, True, True, False]
+    assert [each.permitted for each in outcomes] == [True, False, False, True], "the function has no policy"
 
 
 def test_an_outcome_that_cannot_be_recorded_holds_up_no_delivery(

@@ -55,6 +55,7 @@ def test_job_with_an_issue_is_stopped_by_a_warm_worker(emulator: Emulator) -> No
     publish(emulator, DebugRuleEvaluationStatuses=build_statuses(a="NoIssuesFound", b="IssuesFound"))
     assert emulator.stops.wait(1) == ["job"]
     assert emulator.containers.find({}) == [warm], "none had to be started for it"
+    assert all(each.permitted for each in emulator.outcomes)
 
 
 @pytest.mark.slow

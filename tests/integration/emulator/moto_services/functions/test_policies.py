@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from emulator.moto_services.functions.policies import keeping_policies_apart
-from tests.integration.emulator.small_emulator import Emulator
+from emulator.moto_services.functions.policies import keeping_policies_apart, permits
+from tests.integration.emulator.small_emulator import ACCOUNT, REGION, Emulator
 
 NAME = "permitted"
+ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{NAME}"
+RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/stop"
 
 
 @pytest.fixture(autouse=True)
@@ -71,3 +73,34 @@ def test_a_revision_that_is_not_the_last_is_refused(functions: Any) -> None:
     with pytest.raises(ClientError, match="PreconditionFailedException"):
         functions.remove_permission(FunctionName=NAME, StatementId="C", RevisionId="another")
     assert read(functions) == [("C", NAME)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "permitted"),
+    [
+        ({}, True),
+        ({"SourceArn": RULE, "SourceAccount": ACCOUNT}, True),
+        ({"SourceArn": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/*", "Action": "lambda:*"}, True),
+        ({"Principal": "*", "PrincipalOrgID": "o-1234567890"}, True),
+        ({"SourceArn": f"{RULE}-other"}, False),
+        ({"SourceAccount": "999999999999"}, False),
+        ({"Principal": "s3.amazonaws.com"}, False),
+        ({"Action": "lambda:GetFunction"}, False),
+    ],
+)
+def test_a_rule_invokes_a_function_that_permits_it(functions: Any, statement: dict[str, str], permitted: bool) -> None:
+    asked = {"Action": "lambda:InvokeFunction", "Principal": "events.amazonaws.com", **statement}
+    assert not permits(ARN, "events.amazonaws.com", RULE)
+    functions.add_permission(FunctionName=NAME, StatementId="D", **asked)
+    assert permits(ARN, "events.amazonaws.com", RULE) is permitted
+
+
+def test_an_alias_permits_for_itself(functions: Any) -> None:
+    permit(functions, "E", Qualifier="live")
+    asked = {qualifier: permits(f"{ARN}{qualifier}", "events.amazonaws.com", RULE) for qualifier in ("", ":live", ":1")}
+    assert asked == {"": False, ":live": True, ":1": False}
+
+
+def test_a_function_that_does_not_exist_refuses_nothing() -> None:
+    assert permits(f"{ARN}-gone", "events.amazonaws.com", RULE)
+    assert permits(NAME, "events.amazonaws.com", RULE)
