@@ -93,6 +93,13 @@ class BuiltInRule(Rule):
     def finish(self) -> None:
         """Write the rule's output; called once, after the last step that is evaluated."""
 
+    def shortage(self) -> str:
+        """Return why the rule could not have fired on what it inspected, and what to do; empty if it could have.
+
+        Called only for a rule that inspected tensors and did not fire.
+        """
+        return "none of what it found could be measured." if self.can_fire and not self.watched_quantities else ""
+
     def remark(self) -> str:
         """Return a note to add to a verdict that found no issue; empty by default."""
         return ""

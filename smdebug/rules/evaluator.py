@@ -14,12 +14,14 @@ import signal
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from smdebug.config.collection import BUILT_IN_COLLECTIONS, Collection
+from smdebug.config.save_config import SaveConfig
 from smdebug.environment import S3_OUTAGE_WAIT_KEY
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
 from smdebug.job_warnings import RULE_HAD_LITTLE_TO_JUDGE, RULE_WITHOUT_COLLECTION, warn_user
@@ -36,7 +38,14 @@ from smdebug.rules.container.rule_config import (
 )
 from smdebug.rules.container.rule_preparation import load_custom_class, prepare_rule
 from smdebug.rules.container.run_opening import wait_for_run
-from smdebug.rules.container.verdict import ERROR, ISSUES_FOUND, NO_ISSUES_FOUND, Verdict, write_verdict
+from smdebug.rules.container.verdict import (
+    ERROR,
+    ISSUES_FOUND,
+    JUDGED_NOTHING,
+    NO_ISSUES_FOUND,
+    Verdict,
+    write_verdict,
+)
 from smdebug.rules.profiling.evaluation import judge_profile
 from smdebug.rules.profiling.profiler_rule import ProfilerRule
 from smdebug.rules.report.rule_report import RuleReport
@@ -153,8 +162,8 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
 
     A run without steps gives the verdict Error, because there is nothing to judge. So does a run whose files are so
     damaged that no step can be read. If the steps lack what the rule inspects (its tensors were never saved, or its
-    regex matches none), the verdict is NoIssuesFound. The details then contain the reason, and the log contains it
-    once, as soon as it is known.
+    regex matches none), or are too few or too far apart for the rule to fire, the verdict is NoIssuesFound. The details
+    then say that the rule judged nothing, and why. The log contains it once, as soon as it is known.
 
     Args:
         rule: the rule.
@@ -198,7 +207,8 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
     if lacking is not None and not evaluated:
         # The message about a damaged or missing file has that file's error as its cause.
         status = NO_ISSUES_FOUND if lacking.__cause__ is None else ERROR
-        details = f"Rule {name} could evaluate no step. {type(lacking).__name__}: {lacking}"
+        opening = f"Rule {name}" if status == ERROR else f"Rule {name} {JUDGED_NOTHING} It"
+        details = f"{opening} could evaluate no step. {type(lacking).__name__}: {lacking}"
         if status == NO_ISSUES_FOUND:
             # The log already has a warning, from the first of these steps.
             warn_user(RULE_WITHOUT_COLLECTION, "%s", details, level=logging.INFO)
@@ -208,22 +218,30 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
 
 def describe_no_issue(rule: Rule, report: RuleReport) -> str:
     """Say that nothing was found, and any reason to doubt it, which is also logged."""
-    details = f"Rule {rule.rule_name} found no issue in {count_noun(report.evaluated, 'step')}, the last of them "
-    details += f"{report.last_step}."
+    steps = f"{count_noun(report.evaluated, 'step')}, the last of them {report.last_step}"
+    details = f"Rule {rule.rule_name} found no issue in {steps}."
     if not isinstance(rule, BuiltInRule):
         return details
     code = ""
+    nothing = f"Rule {rule.rule_name} {JUDGED_NOTHING} It"
     if not rule.inspected:
         code = RULE_WITHOUT_COLLECTION
         details = (
-            f"Rule {rule.rule_name} found none of what it looks at in the steps up to {report.last_step}: "
+            f"{nothing} found none of what it looks at in the steps up to {report.last_step}: "
             f"{rule.inspects}. {describe_lack(rule)}"
         )
-    elif report.values.total() < report.evaluated or report.has_one_value:
+    else:
+        shortage = rule.shortage()
+        is_partial = report.values.total() < report.evaluated or report.has_one_value
         # The first step of a rule that compares steps has no value, which needs no warning.
-        if report.has_few_values:
+        is_little = is_partial and report.has_few_values
+        if shortage or is_little:
             code = RULE_HAD_LITTLE_TO_JUDGE
-        details += f" It {'had little to judge' if code else 'judged'}: {describe_values(rule, report)}."
+        if shortage:
+            details = f"{nothing} could not fire in {steps}: {shortage}"
+        if is_partial:
+            said = "had little to judge:" if is_little else "had" if shortage else "judged:"
+            details += f" It {said} {describe_values(rule, report)}."
     details = " ".join(filter(None, (details, rule.remark())))
     if code:
         warn_user(code, "%s", details)
@@ -266,11 +284,29 @@ def describe_values(rule: BuiltInRule, report: RuleReport) -> str:
     intervals = []
     for name in wanted:
         config = saved[name].save_config if name in saved else None
-        modes = config.mode_save_configs.values() if config else ()
-        interval = max((mode.save_interval for mode in modes if mode), default=1)
-        if interval > 1:
-            intervals.append(f"collection {name} is saved every {interval} steps")
+        if config is not None and (interval := describe_interval(config, report.steps)):
+            intervals.append(f"collection {name} is saved {interval}")
     return "; ".join([f"values in {' and '.join(by_mode)}", *intervals])
+
+
+def describe_interval(config: SaveConfig, modes: Iterable[ModeKeys]) -> str:
+    """Describe how often a collection is saved in these modes; empty if at every step.
+
+    >>> by_mode = SaveConfig.from_dict({"TRAIN": {"save_interval": 5}, "EVAL": {"save_interval": 1}})
+    >>> describe_interval(by_mode, [ModeKeys.TRAIN, ModeKeys.EVAL]), describe_interval(by_mode, [ModeKeys.TRAIN])
+    ('every 5 TRAIN steps and every EVAL step', 'every 5 steps')
+    """
+    configs = {mode: config.mode_save_configs[mode] for mode in modes}
+    intervals = {mode: abs(each.save_interval) for mode, each in configs.items() if each is not None}
+    different = set(intervals.values())
+    if different <= {1}:
+        return ""
+    if len(different) == 1:
+        return f"every {different.pop()} steps"
+    return " and ".join(
+        f"every {interval} {mode.name} steps" if interval > 1 else f"every {mode.name} step"
+        for mode, interval in intervals.items()
+    )
 
 
 def describe_firing(rule: Rule, met: RuleEvaluationConditionMet) -> Verdict:

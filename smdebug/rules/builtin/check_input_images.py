@@ -10,6 +10,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import BuiltInRule
 from smdebug.rules.parameters import integer, number, regex
 from smdebug.rules.watched_quantity import Limit
+from smdebug.rules.wording import count_noun
 from smdebug.trials.step_tensors import WorkerTensor
 
 _COLLECTION = "input_image"
@@ -90,6 +91,16 @@ class CheckInputImages(BuiltInRule):
             others = self.tensors.saved(sorted(more), step)
             places += [place for place in others if place.name in in_collection or self._has_four_axes(place)]
         return self.inspect(places, self._judge)
+
+    def shortage(self) -> str:
+        """Say that too few images were saved."""
+        if self.watched_quantities:
+            return ""
+        most = max((sums.images for sums in self._sums.values()), default=0)
+        return (
+            f"it has to see {count_noun(self.values['threshold_samples'], 'image')} of a mode (threshold_samples), and "
+            f"saw {most}. Save images more often, train for longer, or lower threshold_samples."
+        )
 
     def _has_four_axes(self, place: WorkerTensor) -> bool:
         values = self.tensors.read(place)

@@ -96,6 +96,16 @@ class ClassImbalance(BuiltInRule):
             return False
         return self._judge(names[0], step, mode)
 
+    def shortage(self) -> str:
+        """Say that too few labels were saved."""
+        if self.watched_quantities:
+            return ""
+        most = max((sum(counts.values()) for counts in self._labels.values()), default=0)
+        return (
+            f"it has to see {count_noun(self.values['samples'], 'label')} of a mode (samples), and saw {most}. Save "
+            "labels more often, train for longer, or lower samples."
+        )
+
     def _names(self, parameter: str, step: int) -> list[str]:
         names = self.tensors.choose(step, (), self.values[parameter])
         if not names and self.is_default(parameter):

@@ -62,7 +62,8 @@ class LossNotDecreasing(BuiltInRule):
     loss modules with one number per sample, as the mean of these numbers.
 
     If no mode is given, a loss is judged by its EVAL steps if it was saved in EVAL so far, else by its TRAIN steps,
-    else by all its steps.
+    else by all its steps. A training that validates once an epoch has few EVAL steps, seldom num_steps apart, and then
+    the rule compares nothing: the example therefore sets mode to TRAIN.
 
     Source: AWS's documentation of the rule LossNotDecreasing (collection_names None, tensor_regex None,
     use_losses_collection True, num_steps 10, diff_percent 0.1, increase_threshold_percent 5, mode EVAL, TRAIN, GLOBAL
@@ -96,6 +97,8 @@ class LossNotDecreasing(BuiltInRule):
         self._falls = Limit(f"fall of the loss {span}", self.values["diff_percent"], "below")
         self._rises = Limit(f"rise of the loss {span}", self.values["increase_threshold_percent"])
         self._modes_seen: dict[str, set[ModeKeys]] = {}
+        # The first and the last step with the loss, in steps of the mode.
+        self._spans: dict[tuple[str, ModeKeys], tuple[int, int]] = {}
         self._last_compared: dict[tuple[str, ModeKeys], int] = {}
 
     def invoke_at_step(self, step: int) -> bool:
@@ -112,9 +115,17 @@ class LossNotDecreasing(BuiltInRule):
                 return True
         return False
 
+    def shortage(self) -> str:
+        """Say that no two steps with a loss were num_steps apart."""
+        return "" if self.watched_quantities else f"no comparison was made. {self._explain_no_comparison()}"
+
     def remark(self) -> str:
-        """Say which modes have losses, if the one to judge has none."""
+        """Say which modes have losses if the one to judge has none, or no two steps that could be compared."""
         seen = set().union(*self._modes_seen.values())
+        judged = {(name, self._get_mode(name)) for name in self._modes_seen}
+        if self.watched_quantities and judged.isdisjoint(self._last_compared):
+            # There were comparisons before the losses were saved in this mode.
+            return f"Only early steps were compared. {self._explain_no_comparison()}"
         if self.inspected or not seen:
             return ""
         modes = ", ".join(mode.name for mode in _MODES if mode in seen)
@@ -123,11 +134,35 @@ class LossNotDecreasing(BuiltInRule):
         )
 
     def _choose_mode(self, name: str, step: int) -> ModeKeys:
-        seen = self._modes_seen.setdefault(name, set())
-        seen.add(self.base_trial.mode(step) or ModeKeys.GLOBAL)
+        mode, mode_step = self.base_trial.mode_modestep(step)
+        self._modes_seen.setdefault(name, set()).add(mode or ModeKeys.GLOBAL)
+        for counted, at in ((mode, mode_step), (ModeKeys.GLOBAL, step)):
+            if counted is not None and at is not None:
+                self._spans[name, counted] = self._spans.get((name, counted), (at, at))[0], at
+        return self._get_mode(name)
+
+    def _get_mode(self, name: str) -> ModeKeys:
         if self.values["mode"] is not None:
             return ModeKeys[self.values["mode"]]
-        return next((mode for mode in _MODES if mode in seen), ModeKeys.GLOBAL)
+        return next((mode for mode in _MODES if mode in self._modes_seen[name]), ModeKeys.GLOBAL)
+
+    def _explain_no_comparison(self) -> str:
+        """Say how far apart the steps of the judged mode are, and which parameters would help."""
+        num_steps: int = self.values["num_steps"]
+        distances = {key: last - first for key, (first, last) in self._spans.items()}
+        judged = {name: distances.get((name, self._get_mode(name)), 0) for name in self._modes_seen}
+        name = max(judged, key=lambda each: judged[each])
+        mode, most = self._get_mode(name), judged[name]
+        kind = "steps" if mode is ModeKeys.GLOBAL else f"{mode.name} steps"
+        have = f"are at most {most} apart" if most else "are fewer than two"
+        is_train_long = self.values["mode"] is None and distances.get((name, ModeKeys.TRAIN), 0) >= num_steps
+        helps = ["set mode to TRAIN"] if is_train_long else []
+        helps += [f"lower num_steps to {most} or less"] if most else []
+        advice = f"{', '.join(helps)}, or train for longer" if helps else "train for longer"
+        return (
+            f"The {kind} of a loss have to be num_steps ({num_steps}) apart to be compared, and {have}. "
+            f"{advice[0].upper()}{advice[1:]}."
+        )
 
     def _is_stuck(self, name: str, step: int, mode: ModeKeys) -> bool:
         num_steps: int = self.values["num_steps"]

@@ -100,6 +100,16 @@ class Overfit(BuiltInRule):
         self._validation.append(validation)
         return self._compare(step, names[-1])
 
+    def shortage(self) -> str:
+        """Say that losses could be compared at fewer steps than the patience lasts."""
+        patience: int = self.values["patience"]
+        if self.inspected >= patience:
+            return ""
+        return (
+            f"the ratio has to be too high at patience ({patience}) steps in a row, and could be computed at "
+            f"{self.inspected}. Save validation losses more often, train for longer, or lower patience."
+        )
+
     def remark(self) -> str:
         """Say how many validation phases had no training loss to be compared with."""
         if not self._incomparable:

@@ -64,6 +64,23 @@ class Overtraining(BuiltInRule):
                 return self.find(name, step, count, limit.threshold, text)
         return False
 
+    def shortage(self) -> str:
+        """Say that no loss was saved at more steps than the patience lasts."""
+        most: dict[str, int] = {}
+        for (_, phase), patience in self._patience.items():
+            most[phase] = max(most.get(phase, 0), patience.seen)
+        if any(count > self._limits[phase].threshold for phase, count in most.items()):
+            return ""
+        saved = ", ".join(
+            f"the {phase} loss was saved at {count_noun(count, 'step')} (patience_{phase} "
+            f"{self._limits[phase].threshold:g})"
+            for phase, count in most.items()
+        )
+        return (
+            f"no loss was saved at more steps than its patience: {saved}. Save losses more often, train for longer, or "
+            "lower the patience."
+        )
+
     def _wait(self, name: str, phase: str, step: int) -> int:
         self.inspected += 1
         patience = self._patience.setdefault((name, phase), Patience())

@@ -19,6 +19,7 @@ from smdebug.trials.step_tensors import WorkerTensor
 
 _COLLECTION = "relu_input"
 _GRADIENT_NAMES = "^gradients?/"
+_LOSS_QUANTITY = "steps without a lower loss"
 
 
 def compute_variance_ratio(variances: Sequence[float]) -> float:
@@ -100,6 +101,19 @@ class PoorWeightInitialization(BuiltInRule):
         loss_is_stuck = self._judge_loss(step)
         return self._judge_variances(step) or self._judge_gradients(step) or loss_is_stuck
 
+    def shortage(self) -> str:
+        """Say that it found nothing but losses, and of these too few."""
+        if not set(self.watched_quantities) <= {_LOSS_QUANTITY}:
+            return ""
+        patience: int = self.values["patience"]
+        if self._patience.seen > patience:
+            return ""
+        return (
+            f"it found losses alone, at {count_noun(self._patience.seen, 'training step')}, and needs more of these "
+            f"than patience ({patience}). Save them more often, lower patience, or save activation inputs and "
+            "gradients, too."
+        )
+
     def _judge_loss(self, step: int) -> bool:
         loss, _, names = read_phase_losses(self.tensors, step, self.base_trial.mode(step))
         self.inspected += len(names)
@@ -110,7 +124,7 @@ class PoorWeightInitialization(BuiltInRule):
             names[0],
             step,
             waited,
-            [Limit("steps without a lower loss", self.values["patience"], "at or above")],
+            [Limit(_LOSS_QUANTITY, self.values["patience"], "at or above")],
             lambda limit: (
                 f"the loss {loss:.6g} has not come below {best:.6g} for {count_noun(waited, 'step')}; patience is "
                 f"{limit.threshold:g}"

@@ -91,6 +91,15 @@ class UnchangedTensor(BuiltInRule):
         self.watch_nearest(self._limit, step, rows, np.where(changed, 1.0, np.nan))
         return self.inspect_doubtful(rows, step, ~changed, self._judge)
 
+    def shortage(self) -> str:
+        """Say that no tensor was saved at enough steps."""
+        if self.watched_quantities:
+            return ""
+        return (
+            f"no tensor was saved at num_steps ({self.values['num_steps']}) steps of one mode. Save them more often, "
+            "train for longer, or lower num_steps."
+        )
+
     def _stack_before(self, names: list[str], step: int) -> StackRows | None:
         count: int = self.values["num_steps"]
         steps = self.tensors.steps_before(step, count)

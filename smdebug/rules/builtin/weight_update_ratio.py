@@ -94,6 +94,18 @@ class WeightUpdateRatio(BuiltInRule):
             return self.inspect(self.tensors.saved(names, step), self._judge)
         return self.inspect_measured(names, step, self._limits, lambda now: self._measure(now, before), self._judge)
 
+    def shortage(self) -> str:
+        """Say that there was no earlier step to compare with."""
+        num_steps = self.values["num_steps"]
+        if self.watched_quantities:
+            return ""
+        if num_steps is None:
+            return "no weight was saved at two training steps. Save weights more often, or train for longer."
+        return (
+            f"no weight was saved at two training steps that are at most num_steps ({num_steps}) apart. Save weights "
+            "more often, or raise num_steps to their save_interval."
+        )
+
     def _measure(self, rows: StackRows, before: StackRows) -> NDArray[np.float64]:
         update, weight = measure_change(rows, before), measure(before, "abs_mean")
         ratios: NDArray[np.float64] = compute_update_ratio(update, weight, self.values["epsilon"])

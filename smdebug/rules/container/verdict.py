@@ -10,6 +10,8 @@ from smdebug.storage.output import write_whole_file
 ISSUES_FOUND = "IssuesFound"
 NO_ISSUES_FOUND = "NoIssuesFound"
 ERROR = "Error"
+# In the details of NoIssuesFound where the rule could not have found one: sdk_compat.emulator_client looks for it.
+JUDGED_NOTHING = "judged nothing."
 # A user's rule may raise an error with a text of any length, but at most 64 KiB of the verdict's file are read.
 _MOST_DETAILS = 4096
 

@@ -147,6 +147,11 @@ class Patience:
 
     A loss is a new best if it is below the best so far by more than delta; NaN is never a new best.
 
+    Attributes:
+        best: the best loss so far.
+        waited: the number of losses since.
+        seen: the number of all losses.
+
     >>> patience = Patience()
     >>> [patience.add(loss, 0.5) for loss in (3.0, 2.0, 1.6, 1.4)]
     [0, 0, 1, 0]
@@ -155,9 +160,11 @@ class Patience:
     def __init__(self) -> None:
         self.best = math.inf
         self.waited = 0
+        self.seen = 0
 
     def add(self, loss: float, delta: float) -> int:
         """Add the next loss, and return the number of consecutive losses that were not a new best."""
+        self.seen += 1
         if loss < self.best - delta:
             self.best, self.waited = loss, 0
         else:

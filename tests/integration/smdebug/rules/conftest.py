@@ -1,10 +1,12 @@
-"""A run, and the evaluation of rules on it."""
+"""A run, the evaluation of rules on it, and what they report."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from smdebug import job_warnings
+from smdebug.environment import WARNINGS_PATH_ENV_STR
 from smdebug.rules.container.rule_config import parse_rule_config
 from smdebug.rules.container.verdict import Verdict
 from smdebug.rules.evaluator import judge
@@ -25,3 +27,13 @@ def evaluate(tmp_path: Path, run: RunMaker) -> Any:
         return judge(parse_rule_config(build_config(tmp_path, tensors or run.out_dir, rule, **parameters)), folder)
 
     return evaluate
+
+
+@pytest.fixture
+def reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file in which a container reports warnings."""
+    path = tmp_path / "warnings.jsonl"
+    path.touch()
+    monkeypatch.setenv(WARNINGS_PATH_ENV_STR, str(path))
+    monkeypatch.setattr(job_warnings, "_written", set())
+    return path

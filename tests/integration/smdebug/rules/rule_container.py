@@ -49,3 +49,9 @@ def capture_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(caplog.handler)
+
+
+def read_warnings(path: Path) -> list[tuple[str, str]]:
+    """The code and the text of each warning that a container reported."""
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    return [(each["Code"], each["Text"]) for each in found]
