@@ -18,6 +18,8 @@ _UNFINISHED = ("InProgress", "Stopping")
 # Those in which a TrainingJobStatus and a RuleEvaluationStatus end.
 _JOB_ENDS = ("Completed", "Failed", "Stopped")
 _RULE_ENDS = ("NoIssuesFound", "IssuesFound", "Error", "Stopped")
+# In the StatusDetails of a rule that could not have found an issue, after its name: smdebug.rules.container.verdict.
+_JUDGED_NOTHING = " judged nothing. "
 _LOG_GROUPS = {"training job": "/aws/sagemaker/TrainingJobs", "rule": "/aws/sagemaker/ProcessingJobs"}
 
 
@@ -131,17 +133,21 @@ class EmulatorClient:
         )
         return {rule["RuleConfigurationName"]: rule["RuleEvaluationStatus"] for rule in list_rules(described)}
 
-    def assert_rule(self, job: Any, rule: str, status: str, timeout: float = WAIT_SECONDS) -> None:
+    def assert_rule(
+        self, job: Any, rule: str, status: str, timeout: float = WAIT_SECONDS, *, may_judge_nothing: bool = False
+    ) -> None:
         """Wait until a rule has ended and check its status.
 
         If the status differs, ``failure`` is raised with the rule's StatusDetails, the job's FailureReason and the last
-        lines of both logs.
+        lines of both logs. It is also raised if a rule ends with NoIssuesFound because it judged nothing: its tensors
+        were not saved, or in too few steps for the rule to fire.
 
         Args:
             job: the job's name, an estimator, or another object that ``read_job_name`` accepts.
             rule: the rule's RuleConfigurationName.
             status: the expected RuleEvaluationStatus.
             timeout: the number of seconds after which ``failure`` is raised.
+            may_judge_nothing: whether NoIssuesFound is also accepted from a rule that judged nothing.
 
         Raises:
             ValueError: no rule ends with ``status``.
@@ -161,6 +167,11 @@ class EmulatorClient:
         if judged["RuleEvaluationStatus"] != status:
             verdict = f"{rule} of {name} is {judged['RuleEvaluationStatus']}, not {status}."
             raise self.failure(f"{verdict}\n{self._explain(described, judged)}")
+        if status == "NoIssuesFound" and not may_judge_nothing and _JUDGED_NOTHING in judged.get("StatusDetails", ""):
+            raise self.failure(
+                f"{rule} of {name} is NoIssuesFound, but it judged nothing: save what it inspects, or accept this with "
+                f"may_judge_nothing=True.\n{self._explain(described, judged)}"
+            )
 
     def open_trial(self, job: Any) -> Any:
         """Open the tensors that a training job saved, as an smdebug trial."""

@@ -27,7 +27,7 @@ def build_my_estimator(session, role):
 import torch
 network, loss = torch.nn.Linear(3, 1), torch.nn.MSELoss()
 optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
-for _ in range(10):
+for _ in range(20):
     optimizer.zero_grad()
     loss(network(torch.ones(4, 3)), torch.ones(4, 1)).backward()
     optimizer.step()

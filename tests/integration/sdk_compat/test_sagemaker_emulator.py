@@ -52,7 +52,7 @@ def forked() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SageMakerEmulator]:
-    """One with a job, whose rule fires; clients of the process are led to it only while a test asks."""
+    """One with a job, of whose rules one fires; clients of the process are led to it only while a test asks."""
     script = tmp_path_factory.mktemp("source") / "train.py"
     script.write_text(SCRIPT)
     with SageMakerEmulator(runtime="process") as started:
@@ -64,7 +64,10 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SageMakerEmul
             hyperparameters=build_script_mode(source, "train.py", {}),
             channels=(),
             collections={"gradients": {"save_interval": "1"}},
-            rules=[build_rule("VanishingGradient", threshold="1e9")],
+            rules=[
+                build_rule("VanishingGradient", threshold="1e9"),
+                build_rule("TensorVariance", collection_names="gradient", max_threshold="1"),
+            ],
             bucket=bucket,
         )
         boto3.client("sagemaker").create_training_job(**request)
@@ -74,7 +77,7 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SageMakerEmul
 
 def test_jobs_are_waited_for_judged_and_opened(emulator: SageMakerEmulator) -> None:
     assert emulator.wait(JOB, "Completed")["TrainingJobName"] == JOB
-    assert emulator.wait_for_rules(JOB) == {"VanishingGradient": "IssuesFound"}
+    assert emulator.wait_for_rules(JOB) == {"VanishingGradient": "IssuesFound", "TensorVariance": "NoIssuesFound"}
     emulator.assert_rule(JOB, "VanishingGradient", "IssuesFound")
     with pytest.raises(AssertionError, match=r"(?s)is IssuesFound, not NoIssuesFound.*RuleEvaluationConditionMet"):
         emulator.assert_rule(JOB, "VanishingGradient", "NoIssuesFound")
@@ -310,6 +313,13 @@ def test_methods_of_a_decorated_class_have_it() -> None:
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(result)
     assert (result.testsRun, result.failures + result.errors) == (2, [])
+
+
+def test_a_rule_that_judged_nothing_is_no_proof(emulator: SageMakerEmulator) -> None:
+    emulator.assert_rule(JOB, "TensorVariance", "NoIssuesFound", may_judge_nothing=True)
+    said = r"(?s)is NoIssuesFound, but it judged nothing: save what .*no collection gradient\. Did you mean gradients\?"
+    with pytest.raises(AssertionError, match=said):
+        emulator.assert_rule(JOB, "TensorVariance", "NoIssuesFound")
 
 
 def test_a_mistake_is_named() -> None:
