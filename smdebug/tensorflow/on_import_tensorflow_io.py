@@ -5,6 +5,7 @@ opened a path of S3 may end with "pure virtual method called" and exit code -6, 
 """
 
 import ctypes
+import sys
 from pathlib import Path
 
 from smdebug.absent_modules import SCRIPT_PACKAGES
@@ -17,9 +18,8 @@ def install() -> None:
     Python's own exit is over by then: buffers are flushed, and functions of ``atexit`` have run. Only glibc passes
     the exit code to functions at exit; elsewhere, nothing changes.
     """
-    import tensorflow_io
-
-    if not is_switched_on() or SCRIPT_PACKAGES in Path(str(tensorflow_io.__file__)).parents:
+    package = sys.modules["tensorflow_io"]
+    if not is_switched_on() or SCRIPT_PACKAGES in Path(str(package.__file__)).parents:
         return  # the substitute has no library
     libc = ctypes.CDLL(None)
     if hasattr(libc, "on_exit"):
