@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from container_runtime.docker.daemon import describe_engine
 from container_runtime.gpus import list_gpus
+from smdebug.logger import get_logger
 from tests.interop.recorded_runs import unpack_recorded_runs
 from tests.running_emulator import BACK_ENDS, RunningEmulator
 from tests.swarm_nodes import SwarmNodes, find_refusal
@@ -32,6 +33,8 @@ os.environ["SMDEBUG_EMULATOR_JOB_NICENESS"] = "0"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # Most emulators of tests have one job, which gains nothing from imports for the next one; RunningEmulator has many.
 os.environ["SMDEBUG_EMULATOR_NO_WARM"] = "1"
+# It keeps the level of the environment in which it is first used: some tests have commands run with another.
+get_logger()
 
 # Whole jobs: those of one folder and back end share emulators, and are one worker's; so is each file that starts its
 # own emulators. What takes longest is first.
