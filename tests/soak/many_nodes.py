@@ -31,6 +31,7 @@ from emulator.settings import Settings
 from emulator.state.disk import DiskBudget
 from tests.soak.simulated_nodes import PLAN, REFUSED, Clock, SimulatedNodes
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
+from tests.waiting import wait_until
 
 ACCOUNT, REGION, BUCKET = "123456789012", "us-east-1", "many-nodes"
 MEAN_SECONDS = 600.0
@@ -159,15 +160,14 @@ def simulate(nodes: int, jobs: int, seed: int, folder: Path, compression: float,
 
 def _wait_for_first_jobs(service: Jobs, admission: Admission, places: WatchedPlaces, nodes: int) -> None:
     """Wait until each job has a place or waits for one, and the first that waits does not fit."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
+
+    def have_asked() -> bool:
         waiting = list(admission._waiting)
-        asked = len(places) + len(waiting) >= len(service.list_active())
-        if asked and (not waiting or sum(places.values()) + waiting[0].hosts > nodes):
-            return
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{len(places)} jobs have places, {len(waiting)} wait, and this does not change")
-        time.sleep(0.02)
+        if len(places) + len(waiting) < len(service.list_active()):
+            return False
+        return not waiting or sum(places.values()) + waiting[0].hosts > nodes
+
+    wait_until(have_asked, lambda: f"places for {nodes} hosts: {len(places)} jobs have some", seconds=PATIENCE_SECONDS)
 
 
 def _draw_plan(random: Random) -> str:
