@@ -256,6 +256,21 @@ time.sleep(600)
     )
 
 
+def test_a_failed_job_has_the_reason_of_its_script_also_where_its_output_is_refused(harness: JobHarness) -> None:
+    script = """
+(ml / "output/data").rmdir()
+(ml / "output/data").symlink_to(ml / "input")
+(ml / "output/failure").write_text("no convergence")
+sys.exit(1)
+"""
+    done = harness.run(harness.request(script=script))
+    assert (done["TrainingJobStatus"], done["FailureReason"].splitlines()[0]) == (
+        "Failed",
+        "AlgorithmError: no convergence, exit code: 1",
+    )
+    assert harness.log(TRAINING_LOG, "job/")[-1].endswith(": 'output/data' is a symbolic link.")
+
+
 @pytest.mark.parametrize("compression", ["GZIP", pytest.param("NONE", marks=pytest.mark.nightly)])
 def test_a_model_with_a_file_that_has_another_name_is_refused(harness: JobHarness, compression: str) -> None:
     # Where the kernel grants namespaces, a name outside of /opt/ml cannot be given at all.
@@ -293,6 +308,7 @@ def test_time_that_is_up_is_max_runtime_exceeded(harness: JobHarness) -> None:
     [
         ({"OutputDataConfig": {"S3OutputPath": "s3://no-such-bucket-at-all/x"}}, "no-such-bucket-at-all"),
         ({"DebugHookConfig": {"S3OutputPath": "s3://no-such-bucket-at-all/x"}}, "DebugHookConfig.S3OutputPath"),
+        ({"TensorBoardOutputConfig": {"S3OutputPath": "s3://no-such-bucket-at-all/x"}}, "TensorBoardOutputConfig.S3"),
         ({"DebugHookConfig": {"S3OutputPath": "s3://B/x"}}, "bucket's name has 3 to 63"),
         ({"CheckpointConfig": {"S3Uri": "s3://no-such-bucket-at-all/x"}}, "CheckpointConfig.S3Uri"),
         ({"CheckpointConfig": {"S3Uri": "s3://x/y", "LocalPath": "/opt/ml/../etc"}}, "CheckpointConfig.LocalPath"),
