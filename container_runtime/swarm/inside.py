@@ -189,21 +189,27 @@ async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 async def pass_on(first: Stream, second: Stream) -> None:
-    """Forward bytes between two connections until either ends; close both."""
+    """Forward bytes between two connections until either ends; close both, also if this is cancelled."""
     pumps = [asyncio.create_task(pump(first[0], second[1])), asyncio.create_task(pump(second[0], first[1]))]
     try:
         await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await _cancel(pumps)
-        await close(first[1])
-        await close(second[1])
+        try:
+            await _cancel(pumps)
+        finally:
+            await asyncio.gather(close(first[1]), close(second[1]))
 
 
 async def close(writer: asyncio.StreamWriter) -> None:
-    """Close a connection, and wait until it is closed."""
+    """Close a connection, and wait until it is closed; if this is cancelled, without waiting for the other side."""
     writer.close()
-    with suppress(OSError):  # the other side may have closed it first
+    try:
         await writer.wait_closed()
+    except OSError:
+        pass  # the other side may have closed it first
+    except asyncio.CancelledError:
+        writer.transport.abort()
+        raise
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -20,6 +20,7 @@ import pytest
 from container_runtime.runtime import ContainerStartError
 from container_runtime.swarm import agent
 from container_runtime.swarm.agent_key import keep_key
+from container_runtime.swarm.inside import pass_on
 from container_runtime.swarm.proxies import Proxies
 from tests.waiting import wait_until
 
@@ -218,6 +219,41 @@ def test_port_that_is_taken_inside_is_reported(proxies: Proxies, server: int, co
         with pytest.raises(ContainerStartError, match=r"refuses .*in use"):
             proxies.open("one", "node", container.pid, [server])
         taker.stdin.close()
+
+
+def test_connections_that_are_cancelled_while_they_close_are_closed(tmp_path: Path) -> None:
+    key = keep_key(tmp_path)
+    silent = threading.Event()
+
+    def take_and_be_silent(listening: socket.socket) -> None:
+        context = agent.build_context(ssl.PROTOCOL_TLS_SERVER, key)
+        with context.wrap_socket(listening.accept()[0], server_side=True):
+            silent.wait()
+
+    async def cancel(port: int) -> list[int]:
+        """Cancel while the end of TLS is waited for; return the numbers of the two sockets afterwards."""
+        context = agent.build_context(ssl.PROTOCOL_TLS_CLIENT, key, agent.PROXY)
+        there = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        near, far = socket.socketpair()
+        here = await asyncio.open_connection(sock=near)
+        sockets = [writer.get_extra_info("socket") for _, writer in (there, here)]
+        passing = asyncio.create_task(pass_on(there, here))
+        far.close()
+        while not there[1].is_closing():
+            await asyncio.sleep(0)
+        passing.cancel()
+        await asyncio.wait([passing])
+        await asyncio.sleep(0)
+        return [each.fileno() for each in sockets]
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=take_and_be_silent, args=(listening,))
+        thread.start()
+        try:
+            assert asyncio.run(cancel(listening.getsockname()[1])) == [-1, -1]
+        finally:
+            silent.set()
+            thread.join()
 
 
 def test_agent_answers_nobody_with_another_key(node: NodeAgent, tmp_path: Path) -> None:
