@@ -67,7 +67,18 @@ SUBJECTS = {
             "tests/unit/emulator/jobs/runs/test_attempt.py",
             *(
                 f"{JOBS}/runs/test_{name}.py"
-                for name in ("training", "many_hosts", "spot", "warnings", "pipes", "metrics", "profiler")
+                for name in (
+                    "training",
+                    "container_specs",
+                    "fast_file",
+                    "many_hosts",
+                    "metrics",
+                    "pipes",
+                    "profiler",
+                    "spot",
+                    "volume",
+                    "warnings",
+                )
             ),
         ),
     ),

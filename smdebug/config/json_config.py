@@ -22,7 +22,7 @@ from smdebug.environment import (
     DEFAULT_SAGEMAKER_TENSORBOARD_CONFIG_FILE,
     DEFAULT_SAGEMAKER_TENSORBOARD_PATH,
     TENSORBOARD_CONFIG_FILE_PATH_ENV_STR,
-    TRAINING_JOB_NAME_ENV_STR,
+    is_sagemaker_job,
 )
 from smdebug.exceptions import SMDebugValueError
 from smdebug.job_warnings import HOOK_PARAMETER_IGNORED, warn_user
@@ -129,7 +129,7 @@ def collect_hook_config_params(
         "include_regex": _parse_patterns(parameters) or None,
         "include_workers": parameters.get("include_workers", "one"),
     }
-    if TRAINING_JOB_NAME_ENV_STR in os.environ:
+    if is_sagemaker_job():
         arguments["tensorboard_dir"] = _get_sagemaker_tensorboard_dir()
     else:
         arguments["export_tensorboard"] = _parse_flag(parameters, "export_tensorboard", default=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from smdebug.config.collection_manager import COLLECTIONS_KEY, CollectionManager
 from smdebug.config.json_config import get_job_out_dir
-from smdebug.environment import TRAINING_JOB_NAME_ENV_STR, is_sagemaker_job
+from smdebug.environment import is_sagemaker_job
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.format.locations import END_OF_JOB_FILE, get_collections_path, serialize_tf_device
 from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
@@ -203,7 +203,7 @@ class RunWriter:
         """
         if self.was_deleted:
             get_logger().info("%s is gone: the end of its run is not written.", self.out_dir)
-        elif TRAINING_JOB_NAME_ENV_STR not in os.environ and self._is_last_to_end():
+        elif not is_sagemaker_job() and self._is_last_to_end():
             self._write_end(f"{self._root}/{END_OF_JOB_FILE}")
         if self._claim:
             self._claim.release()
