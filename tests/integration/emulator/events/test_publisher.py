@@ -116,18 +116,29 @@ def test_queue_gets_events_in_order(emulator: Emulator) -> None:
 
 
 def test_event_that_is_published_again_reaches_only_the_targets_it_missed(emulator: Emulator) -> None:
-    """After a restart, that is: one target is known to have it, of another it is not known, but its queue has it."""
+    """After a restart: of three targets it is recorded that they have the event, and one has it without a record."""
     from dataclasses import asdict
 
     from emulator.events.outcomes import DeliveryOutcome
 
-    put_rule(emulator, *({"Arn": create_queue(emulator, name)} for name in ("known", "unknown", "new")))
+    bus = emulator.client("events").create_event_bus(Name="other")["EventBusArn"]
+    put_rule(emulator, *({"Arn": create_queue(emulator, name)} for name in ("known", "unknown", "new")), {"Arn": bus})
     (rule,) = emulator.client("events").list_rules()["Rules"]
+    put_rule(emulator, *({"Arn": create_queue(emulator, name)} for name in ("far", "far-new")), name="far", bus="other")
+    (far,) = emulator.client("events").list_rules(EventBusName="other")["Rules"]
     event = build_event()
     queue = emulator.client("sqs").get_queue_url(QueueName="unknown")["QueueUrl"]
     emulator.client("sqs").send_message(QueueUrl=queue, MessageBody=json.dumps(event))
-    known = DeliveryOutcome(event["id"], ACCOUNT, rule["Arn"], "0", "arn:of:known", succeeded=True)
-    emulator.publisher.expect_again({event["id"]: [asdict(known)]})
+    known = [
+        DeliveryOutcome(event["id"], ACCOUNT, arn, number, target, succeeded=True)
+        for arn, number, target in (
+            (rule["Arn"], "0", "arn:of:known"),
+            (rule["Arn"], "3", bus),
+            (far["Arn"], "0", "arn"),
+        )
+    ]
+    emulator.publisher.expect_again({event["id"]: [asdict(each) for each in known]})
+    emulator.publisher.expect_again({"of another account": []})
     delivered = Deliveries()
     emulator.publisher.publish(event["id"], REGION, event, delivered)
     assert delivered.wait(1) == [event["id"]]
@@ -136,9 +147,9 @@ def test_event_that_is_published_again_reaches_only_the_targets_it_missed(emulat
         name: sqs.get_queue_attributes(
             QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"], AttributeNames=["ApproximateNumberOfMessages"]
         )["Attributes"]["ApproximateNumberOfMessages"]
-        for name in ("known", "unknown", "new")
+        for name in ("known", "unknown", "new", "far", "far-new")
     }
-    assert counts == {"known": "0", "unknown": "1", "new": "1"}
+    assert counts == {"known": "0", "unknown": "1", "new": "1", "far": "0", "far-new": "1"}
 
 
 def test_event_without_a_rule_is_delivered_to_nobody(emulator: Emulator) -> None:
