@@ -29,6 +29,7 @@ from sdk_compat.demo.training_job import (
 )
 from tests.end_to_end.guarded import KEY, SECRET, Guarded
 from tests.end_to_end.test_rules import ENTRY_POINT, TRAINING
+from tests.end_to_end.test_stopped_by_rule import wait_for_handler_line
 from tests.running_emulator import BACK_ENDS
 from tests.waiting import wait_until
 
@@ -114,13 +115,7 @@ def test_a_job_its_rule_and_a_function_work_with_their_own_roles(guarded: Guarde
     assert sick["TrainingJobStatus"] == "Stopped", sick
     rules = {rule["RuleConfigurationName"]: rule for rule in sick["DebugRuleEvaluationStatuses"]}
     assert rules["VanishingGradient"]["RuleEvaluationStatus"] == "IssuesFound", rules
-    logs = guarded.client("logs")
-
-    def find_word() -> list[Any]:
-        group = "/aws/lambda/smdebug-stop-training"
-        return list(logs.filter_log_events(logGroupName=group, filterPattern='"Stopped sick"')["events"])
-
-    wait_until(lambda: bool(find_word()), "the handler's word")
+    wait_for_handler_line(guarded.client("logs"), "Stopped sick")
     assert "sick" in guarded.run("jobs")
 
 

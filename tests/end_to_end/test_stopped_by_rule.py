@@ -31,8 +31,8 @@ def check_stopped_by_handler(emulator: RunningEmulator, description: dict[str, A
     assert stages[-1] == "Stopped"
     assert "Stopping" in stages
 
-    # The proof that the handler stopped it; log lines of a function appear a moment after they are printed.
-    wait_until(lambda: bool(find_handler_lines(emulator, f"Stopped {name}")), f"the handler's word on {name}")
+    # The proof that the handler stopped it.
+    wait_for_handler_line(emulator.client("logs"), f"Stopped {name}")
 
     s3 = emulator.client("s3")
     keys = [k["Key"] for k in s3.list_objects_v2(Bucket=BUCKET, Prefix=tensor_prefix(description))["Contents"]]
@@ -42,10 +42,17 @@ def check_stopped_by_handler(emulator: RunningEmulator, description: dict[str, A
     assert indexes == events_saved != set()
 
 
-def find_handler_lines(emulator: RunningEmulator, text: str) -> list[str]:
-    group = "/aws/lambda/smdebug-stop-training"
-    found = emulator.client("logs").filter_log_events(logGroupName=group, filterPattern=f'"{text}"')
-    return [event["message"] for event in found["events"]]
+def wait_for_handler_line(logs: Any, text: str) -> None:
+    """Wait until the stop handler has printed a text. Lines of a function appear a moment after they are printed."""
+
+    def is_there() -> bool:
+        group = "/aws/lambda/smdebug-stop-training"
+        try:
+            return bool(logs.filter_log_events(logGroupName=group, filterPattern=f'"{text}"')["events"])
+        except logs.exceptions.ResourceNotFoundException:  # it has printed nothing yet
+            return False
+
+    wait_until(is_there, f"{text} in the log of the stop handler")
 
 
 def tensor_prefix(description: dict[str, Any]) -> str:

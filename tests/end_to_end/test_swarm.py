@@ -30,7 +30,7 @@ from tests.chromium import opened_chromium
 from tests.commands import run_command
 from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
 from tests.end_to_end.swarm_jobs import LARGE, create_job
-from tests.end_to_end.test_stopped_by_rule import find_handler_lines
+from tests.end_to_end.test_stopped_by_rule import wait_for_handler_line
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def test_job_over_two_nodes_is_judged_and_stopped(
     (rule,) = description["DebugRuleEvaluationStatuses"]
     assert rule["RuleEvaluationStatus"] == "IssuesFound", rule
     if shares_folder:
-        wait_until(lambda: bool(find_handler_lines(swarm_emulator, f"Stopped {job_name}")), "the handler's word")
+        wait_for_handler_line(swarm_emulator.client("logs"), f"Stopped {job_name}")
     log = read_log(swarm_emulator, job_name)
     assert "from algo-1" in log
     model = description["ModelArtifacts"]["S3ModelArtifacts"].removeprefix(f"s3://{job_name}/")

@@ -20,7 +20,7 @@ from smdebug.trials import create_trial
 from tests.end_to_end.finished_jobs import download_model, download_run, read_streams, wait_until_ended
 from tests.end_to_end.swarm_jobs import LARGE
 from tests.end_to_end.test_failures import build_script_request
-from tests.end_to_end.test_stopped_by_rule import find_handler_lines
+from tests.end_to_end.test_stopped_by_rule import wait_for_handler_line
 from tests.running_emulator import RunningEmulator
 from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
@@ -102,7 +102,7 @@ def test_training_over_two_nodes_is_stopped_by_its_rule(
     assert description["TrainingJobStatus"] == "Stopped", (description, texts)
     (rule,) = description["DebugRuleEvaluationStatuses"]
     assert rule["RuleEvaluationStatus"] == "IssuesFound", rule
-    wait_until(lambda: bool(find_handler_lines(swarm_emulator, f"Stopped {job_name}")), "the handler's word")
+    wait_for_handler_line(swarm_emulator.client("logs"), f"Stopped {job_name}")
     assert [f"rank {rank} of 2 sees 3.0" in texts[f"algo-{rank + 1}"] for rank in (0, 1)] == [True, True], texts
     size = str(DIGITS.stat().st_size).encode()
     assert download_model(swarm_emulator, description) == {"host-0": size, "host-1": size}
