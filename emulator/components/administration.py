@@ -243,7 +243,7 @@ def _describe_started(started: Started) -> dict[str, Any]:
     description: dict[str, Any] = {
         "runtime": started.chosen.runtime.name,
         "runtimeReason": started.chosen.reason,
-        "jobRegions": sorted({region for store in stores for region in store.list_regions()}),
+        "jobRegions": sorted({region for store in stores for region in store.list_regions(TrainingJob)}),
         "runningTrainingJobs": sum(len(store.list_running_jobs(TrainingJob)) for store in stores),
         "runningRuleEvaluations": sum(len(store.list_running_jobs(RuleEvaluation)) for store in stores),
         "undeliveredEvents": sum(len(store.messages.list_outbox()) for store in stores),

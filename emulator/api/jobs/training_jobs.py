@@ -68,7 +68,12 @@ def _list_jobs(jobs: Jobs) -> dict[str, Any]:
         if with_description:
             summary["description"] = jobs.training.describe(job)
         found.append(summary)
-    return {"jobs": found, "total": total, "regions": account.store.list_regions(), "account": account.account_id}
+    return {
+        "jobs": found,
+        "total": total,
+        "regions": account.store.list_regions(TrainingJob),
+        "account": account.account_id,
+    }
 
 
 def _summarize(

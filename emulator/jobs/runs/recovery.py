@@ -97,7 +97,7 @@ def list_ended_folders(store: JobStore, settings: Settings) -> list[tuple[EndedJ
     The last process was killed before it removed such a folder, or could not upload the folder's content.
     """
     found: list[tuple[EndedJob, Path]] = []
-    regions = store.list_regions()
+    regions = store.list_regions(TrainingJob, ProcessingJob)
     for folder in (settings.state_dir.absolute() / WORK_FOLDERS).glob("*-*"):
         name, _, job_id = folder.name.rpartition("-")
         for region in regions:

@@ -33,6 +33,6 @@ def keep_instances_ready(job: TrainingJob, services: Services, spec: ContainerSp
 def keep_available_pools(services: Services) -> None:
     """Keep ready again what the warm pools of an earlier process need."""
     store = services.ledger.store
-    for region in store.list_regions():
+    for region in store.list_regions(TrainingJob):
         for job in store.pages.list_warm_pools(region):
             keep_instances_ready(job, services)

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Condition
 from typing import TypeVar
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, func, insert, select, union
 from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import DatabaseError
 
@@ -180,11 +180,11 @@ class JobStore:
             rows = connection.execute(statement.order_by(names.creation_ms.desc(), names.name)).all()
         return [(row.region, row.name) for row in rows]
 
-    def list_regions(self) -> list[str]:
-        """List the regions that have training jobs, sorted by name."""
-        column = tables.training_jobs.c.region
+    def list_regions(self, *kinds: type[TrainingJob | ProcessingJob]) -> list[str]:
+        """List the regions that have jobs of any of these kinds, sorted by name."""
+        statement = union(*(select(find_table(kind).c.region).distinct() for kind in kinds))
         with self._engine.connect() as connection:
-            return list(connection.scalars(select(column).distinct().order_by(column)))
+            return sorted(connection.scalars(statement))
 
     def list_running_jobs(self, kind: type[K]) -> list[K]:
         """List the jobs of a kind that have not ended, in all regions, oldest first."""
