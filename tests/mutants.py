@@ -88,6 +88,7 @@ SUBJECTS = {
             "tests/unit/emulator/jobs/runs/test_recovery.py",
             f"{JOBS}/runs/test_recovery.py",
             f"{JOBS}/runs/test_recovery_around_jobs.py",
+            f"{JOBS}/runs/test_recovery_of_ended_jobs.py",
         ),
     ),
     "staging": Subject(

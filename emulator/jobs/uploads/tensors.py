@@ -274,7 +274,13 @@ def _is_tensor_file(name: str) -> bool:
 
 
 def _group(files: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
-    """Yield the names of files in groups that are uploaded together; each is given with its size."""
+    """Yield the names of files in groups that are uploaded together; each is given with its size.
+
+    >>> [len(group) for group in _group((str(number), 1) for number in range(70))]
+    [32, 32, 6]
+    >>> list(_group([("a", 3 << 20), ("b", 1 << 20), ("c", 1), ("d", 5 << 20), ("e", 1)]))
+    [['a', 'b'], ['c'], ['d'], ['e']]
+    """
     group: list[str] = []
     total = 0
     for name, size in files:
