@@ -75,6 +75,32 @@ def test_save_tensor_between_steps_waits_for_the_next_and_keeps_the_value(
     assert collections["mine"]["tensor_names"] == collections["other"]["tensor_names"] == ["before"]
 
 
+def test_save_tensor_after_the_last_step_adds_to_the_step_and_changes_nothing_in_it(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    hook = make_hook()
+    hook.register_module(training.model)
+    hook.save_tensor("each", torch.zeros(2), collections_to_write="mine")
+    training.step()
+    hook.save_tensor("each", torch.ones(2), collections_to_write="mine")  # for a step that does not come
+    hook.save_tensor("late", torch.ones(2), collections_to_write="late_ones")
+    hook.close()
+    assert run.steps == [0]
+    assert {name: run.values(0)[name].tolist() for name in ("each", "late")} == {"each": [0, 0], "late": [1, 1]}
+    assert run.collections()["collections"]["late_ones"]["tensor_names"] == ["late"]
+
+
+def test_a_collection_changed_after_the_only_step_is_described_as_it_is(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    training.step()
+    hook.get_collection("weights").include("late")
+    hook.close()
+    assert "late" in run.collections()["collections"]["weights"]["include_regex"]
+
+
 def test_scalars_of_steps_that_are_not_due_join_the_next_saved_step(
     make_hook: MakeHook, training: Training, run: WrittenRun
 ) -> None:
