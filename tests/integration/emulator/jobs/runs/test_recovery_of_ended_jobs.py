@@ -1,4 +1,4 @@
-"""Tests of recovery: what jobs had left whose end was stored before the emulator was killed.
+"""Tests of recovery: remains of jobs that had ended before a kill.
 
 No emulator is killed here: after one has ended, its folders and stored states are made as a kill leaves them.
 """
