@@ -41,7 +41,13 @@ def get_reduction_names(tensorname: str, operations: tuple[tuple[str, bool], ...
 
 
 def reverse_reduction_tensor_name(reduction_tensor_name: str) -> tuple[str, str, bool]:
-    """Split the name of a saved reduction into (tensor name, reduction name, whether of absolute values)."""
+    """Split the name of a saved reduction into (tensor name, reduction name, whether of absolute values).
+
+    >>> reverse_reduction_tensor_name("smdebug/reductions/abs_min/gradient/fc.weight")
+    ('gradient/fc.weight', 'min', True)
+    >>> reverse_reduction_tensor_name("smdebug/reductions/l2/relu_output_0")
+    ('relu_output_0', 'l2', False)
+    """
     _, _, tail = reduction_tensor_name.partition(REDUCTIONS_PREFIX)
     operation, _, tensorname = tail.partition("/")
     if operation.startswith("abs_"):
@@ -106,8 +112,6 @@ def get_numpy_reduction(reduction_name: str, numpy_data: NDArray[Any], abs: bool
     if reduction_name in ALLOWED_NORMS:
         if data.dtype == np.float16:
             data = data.astype(np.float32)
-        elif data.dtype.kind in "biu":
-            data = data.astype(np.float64)
         # A singular value decomposition fails for values that are not finite; the other norm is then inf or nan.
         is_matrix = data.ndim == 2 and data.size and (reduction_name == "l1" or np.isfinite(data).all())
         return np.linalg.norm(data if is_matrix else data.reshape(-1), ord=int(reduction_name[1]))
