@@ -83,8 +83,10 @@ def test_update_ratio_of_small_types(before: Any, now: Any, expected: float) -> 
 @pytest.mark.parametrize("name", WEIGHTS)
 @pytest.mark.parametrize(("factor", "fires"), [(1.5, []), (10.9, []), (11.1, [1]), (1 + 2e-8, []), (1 + 0.5e-8, [1])])
 def test_update_ratio(tmp_path: Path, name: str, factor: float, fires: list[int]) -> None:
-    trial = write_run(tmp_path, [{name: np.full(6, value)} for value in (1.0, factor)])
-    assert find_firing(WeightUpdateRatio(trial)) == fires
+    rule = WeightUpdateRatio(write_run(tmp_path, [{name: np.full(6, value)} for value in (1.0, factor)]))
+    assert find_firing(rule) == fires
+    if fires:
+        assert ("above large_threshold 10" if factor > 2 else "below small_threshold 1e-08") in get_finding(rule).text
 
 
 def test_update_ratio_over_more_steps(tmp_path: Path) -> None:

@@ -227,6 +227,12 @@ def test_variances_of_reductions_and_of_unnamed_modules(tmp_path: Path) -> None:
     assert compute_variance_ratio([0.0, 2.0]) == np.inf
 
 
+def test_variances_that_are_no_finite_numbers_are_not_judged(tmp_path: Path) -> None:
+    inputs = {"relu0_input_0": scatter(1.0), "relu1_input_0": np.array([np.nan, 1.0]), "relu2_input_0": np.array([])}
+    rule = PoorWeightInitialization(write_run(tmp_path, [inputs]))
+    assert (find_firing(rule), rule.inspected) == ([], 1)
+
+
 @pytest.mark.parametrize("name", ["gradient/Net_fc.weight", "gradient/dense0_weight", "gradients/d1/kernelGrad"])
 @pytest.mark.parametrize(("factor", "fires"), [(1.01, []), (0.99, [0])])
 def test_gradients(tmp_path: Path, name: str, factor: float, fires: list[int]) -> None:
