@@ -90,6 +90,20 @@ def test_save_tensor_after_the_last_step_adds_to_the_step_and_changes_nothing_in
     assert run.collections()["collections"]["late_ones"]["tensor_names"] == ["late"]
 
 
+def test_save_tensor_within_steps_that_are_not_due_is_of_no_later_step(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    hook = make_hook(save_config=smd.SaveConfig(save_interval=4), include_collections=["weights"])
+    hook.register_module(training.model)
+    for number in range(5):
+        training.model(training.batch()[0])
+        if number % 4:
+            hook.save_tensor("between", number)
+    hook.close()
+    assert run.steps == [0, 4]
+    assert "between" not in run.values(4)
+
+
 def test_a_collection_changed_after_the_only_step_is_described_as_it_is(
     make_hook: MakeHook, training: Training, run: WrittenRun
 ) -> None:
