@@ -132,12 +132,15 @@ print("loss=3")
 
 
 def test_what_a_container_reports_shows_while_it_runs(harness: JobHarness) -> None:
-    harness.jobs.training.create(
-        REGION, harness.request(script=REPORT + 'report("TensorsDropped", "a"); time.sleep(600)')
-    )
+    """A job that was stopped is not warned of what it might still have done."""
+    script = 'signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); report("TensorsDropped", "a"); time.sleep(600)'
+    request = harness.request(script=REPORT + script)
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9]+)"}]
+    harness.jobs.training.create(REGION, request)
     wait_until(lambda: list_codes(harness) == ["TensorsDropped"], lambda: harness.describe())
     harness.jobs.training.stop(REGION, "job")
-    harness.wait()
+    assert harness.wait()["TrainingJobStatus"] == "Stopped"
+    assert list_codes(harness) == ["TensorsDropped"]
 
 
 def test_a_failure_of_pip_is_a_warning(harness: JobHarness) -> None:
