@@ -1,5 +1,6 @@
 """Tests of the hook: dtypes, scalars, values of scripts, and collections."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from crc32c import crc32c
 import smdebug.pytorch as smd
 from smdebug.exceptions import InvalidCollectionConfiguration, TensorUnavailableForStep
 from smdebug.format.tfevent.framing import read_record
+from smdebug.reading.reader import FileReader
 from smdebug.trials import create_trial
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
 from tests.unit.smdebug.written_run import WrittenRun
@@ -132,6 +134,22 @@ def test_scalars_of_steps_that_are_not_due_join_the_next_saved_step(
     assert {name for name in run.values(3) if "only" in name} == {"scalar/only_1", "scalar/only_2", "scalar/only_3"}
     assert set(run.values(5)) == {"scalar/each", "scalar/only_4", "scalar/only_5"}
     assert [run.values(step)["scalar/each"].tolist() for step in run.steps] == [[0], [3], [5]]
+
+
+def test_a_scalar_has_the_time_that_the_script_gives_it(
+    make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    training.step()
+    hook.save_scalar("then", 1, timestamp=5.0)
+    hook.save_scalar("now", 2)
+    hook.close()
+    (file,) = run.path.glob("events/*/*")
+    times = {event["name"]: event["timestamp"] for event in FileReader(str(file)).read_events(regex_list="scalar/")}
+    assert times.pop("scalar/then") == 5.0
+    assert abs(times.pop("scalar/now") - time.time()) < 3600
+    assert times == {}
 
 
 def test_a_change_of_mode_leaves_waiting_scalars_waiting(

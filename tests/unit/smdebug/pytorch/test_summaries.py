@@ -209,6 +209,19 @@ def test_a_tensorboard_folder_that_cannot_be_made_costs_its_files_only(
     assert "CrossEntropyLoss_output_0" in run.values(1)
 
 
+def test_a_dry_run_writes_only_the_end_and_nothing_for_tensorboard(
+    make_hook: MakeHook, training: Training, run: WrittenRun, tmp_path: Path
+) -> None:
+    hook = make_hook(dry_run=True, tensorboard_dir=str(tmp_path / "board"))
+    hook.register_module(training.model)
+    hook.register_loss(training.loss)
+    training.step(2)
+    hook.save_scalar("accuracy", 1)
+    hook.close()
+    assert not (tmp_path / "board").exists()
+    assert [path.name for path in run.path.iterdir()] == ["training_job_end.ts"]
+
+
 def test_a_loss_of_several_numbers_is_a_metric_by_its_mean(
     make_hook: MakeHook, training: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
