@@ -58,6 +58,19 @@ def read_streams(emulator: RunningEmulator, name: str) -> dict[str, str]:
     return texts
 
 
+def wait_for_handler_line(logs: Any, text: str) -> None:
+    """Wait until the stop handler has printed a text. Lines of a function appear a moment after they are printed."""
+
+    def is_there() -> bool:
+        group = "/aws/lambda/smdebug-stop-training"
+        try:
+            return bool(logs.filter_log_events(logGroupName=group, filterPattern=f'"{text}"')["events"])
+        except logs.exceptions.ResourceNotFoundException:  # it has printed nothing yet
+            return False
+
+    wait_until(is_there, f"{text} in the log of the stop handler")
+
+
 def read_log(emulator: RunningEmulator, name: str) -> str:
     """What a training job has printed so far."""
     return "\n".join(read_streams(emulator, name).values())

@@ -27,9 +27,9 @@ from sdk_compat.demo.training_job import (
     stage_inputs,
     stage_source,
 )
+from tests.end_to_end.finished_jobs import wait_for_handler_line
 from tests.end_to_end.guarded import KEY, SECRET, Guarded
 from tests.end_to_end.test_rules import ENTRY_POINT, TRAINING
-from tests.end_to_end.test_stopped_by_rule import wait_for_handler_line
 from tests.running_emulator import BACK_ENDS
 from tests.waiting import wait_until
 

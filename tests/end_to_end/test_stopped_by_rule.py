@@ -14,9 +14,8 @@ import pytest
 
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, SICK, build_request
 from sdk_compat.environment import prepare_environment
-from tests.end_to_end.finished_jobs import WaitForJob
+from tests.end_to_end.finished_jobs import WaitForJob, wait_for_handler_line
 from tests.running_emulator import RunningEmulator
-from tests.waiting import wait_until
 
 
 def check_stopped_by_handler(emulator: RunningEmulator, description: dict[str, Any]) -> None:
@@ -40,19 +39,6 @@ def check_stopped_by_handler(emulator: RunningEmulator, description: dict[str, A
     indexes = {key.rsplit("/", 1)[1].removesuffix(".json") for key in keys if "/index/" in key}
     events_saved = {key.rsplit("/", 1)[1].removesuffix(".tfevents") for key in keys if "/events/" in key}
     assert indexes == events_saved != set()
-
-
-def wait_for_handler_line(logs: Any, text: str) -> None:
-    """Wait until the stop handler has printed a text. Lines of a function appear a moment after they are printed."""
-
-    def is_there() -> bool:
-        group = "/aws/lambda/smdebug-stop-training"
-        try:
-            return bool(logs.filter_log_events(logGroupName=group, filterPattern=f'"{text}"')["events"])
-        except logs.exceptions.ResourceNotFoundException:  # it has printed nothing yet
-            return False
-
-    wait_until(is_there, f"{text} in the log of the stop handler")
 
 
 def tensor_prefix(description: dict[str, Any]) -> str:

@@ -28,9 +28,8 @@ from sdk_compat.demo.training_job import build_rule
 from smdebug.trials import create_trial
 from tests.chromium import opened_chromium
 from tests.commands import run_command
-from tests.end_to_end.finished_jobs import download_run, read_log, wait_until_ended
+from tests.end_to_end.finished_jobs import download_run, read_log, wait_for_handler_line, wait_until_ended
 from tests.end_to_end.swarm_jobs import LARGE, create_job
-from tests.end_to_end.test_stopped_by_rule import wait_for_handler_line
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

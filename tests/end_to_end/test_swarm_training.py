@@ -17,10 +17,15 @@ import pytest
 
 from sdk_compat.demo.training_job import BUCKET, DIGITS, build_rule, stage_inputs
 from smdebug.trials import create_trial
-from tests.end_to_end.finished_jobs import download_model, download_run, read_streams, wait_until_ended
+from tests.end_to_end.finished_jobs import (
+    download_model,
+    download_run,
+    read_streams,
+    wait_for_handler_line,
+    wait_until_ended,
+)
 from tests.end_to_end.swarm_jobs import LARGE
 from tests.end_to_end.test_failures import build_script_request
-from tests.end_to_end.test_stopped_by_rule import wait_for_handler_line
 from tests.running_emulator import RunningEmulator
 from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
