@@ -136,11 +136,19 @@ class EngineNodes:
         self.switch = f"smd-{self._id}-switch"
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._mounts: dict[int, subprocess.Popen[bytes]] = {}
+        self._watcher: subprocess.Popen[bytes] | None = None
 
-    def start(self, *, join: bool = True) -> None:
-        """Start the engines, and join them unless told not to; where anything fails, nothing is left."""
+    def start(self, *, join: bool = True, outlast: bool = False) -> None:
+        """Start the engines; where anything fails, nothing is left.
+
+        Args:
+            join: whether they become one Swarm.
+            outlast: whether they go on when this process ends. Otherwise they are stopped then, even if it is killed.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            if not outlast:
+                self._watch()
             if self._in_memory:
                 subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700", "tmpfs", str(self.folder)], check=True)
             self._connect_networks()
@@ -153,6 +161,15 @@ class EngineNodes:
         except BaseException:
             self.stop()
             raise
+
+    def _watch(self) -> None:
+        """Start a process that stops the engines once this one has ended: the kernel closes the pipe between them."""
+        source = "import sys; sys.stdin.read(); from pathlib import Path; from tests.swarm_nodes import EngineNodes; "
+        source += "EngineNodes(Path(sys.argv[1]), int(sys.argv[2])).stop()"
+        command = [sys.executable, "-c", source, str(self.folder.resolve()), str(len(self.nodes))]
+        root = Path(__file__).parents[1]
+        # In a session of its own: Ctrl-C ends the tests, not this.
+        self._watcher = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, start_new_session=True)
 
     def _join(self) -> None:
         """Make one of the engines that answer now."""
@@ -278,6 +295,10 @@ class EngineNodes:
             subprocess.run(["umount", str(self.folder)], check=True)
         if self.folder.exists():
             shutil.rmtree(self.folder)
+        if (watcher := self._watcher) is not None:
+            self._watcher = None
+            watcher.kill()  # before its pipe is closed: there is nothing left for it to stop
+            watcher.communicate()
 
     def _connect_networks(self) -> None:
         _ip("netns", "add", self.switch)
@@ -427,7 +448,7 @@ def main() -> None:
     if (refusal := find_refusal()) is not None:
         raise SystemExit(f"No Swarm on this machine: {refusal}.")
     began = time.monotonic()
-    nodes.start()
+    nodes.start(outlast=True)
     click.echo(f"Two engines are one Swarm after {time.monotonic() - began:.1f} s.")
     click.echo(f"export DOCKER_HOST=unix://{nodes.manager.socket}  # the manager; make swarm-down takes it down")
 

@@ -80,6 +80,39 @@ def test_make_swarm_ends_and_leaves_no_pipe_open() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("granted_namespaces")
+def test_engines_end_with_the_process_that_started_them() -> None:
+    """Also where it is killed and can stop nothing itself, as a run of tests may be."""
+    with tempfile.TemporaryDirectory(prefix="smd-") as parent:
+        folder = Path(parent) / "swarm"
+        nodes = EngineNodes(folder, 1)
+        source = "import sys; from pathlib import Path; from tests.swarm_nodes import EngineNodes; "
+        source += "EngineNodes(Path(sys.argv[1]), 1, in_memory=True, linked=None).start(join=False); "
+        source += "print('started', flush=True); sys.stdin.read()"
+        process = subprocess.Popen(
+            [sys.executable, "-c", source, folder],
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"started\n"
+            with closing(nodes.nodes[0].connect()) as api:
+                assert api.ping()
+            process.kill()
+            process.communicate()  # its output ends with the last process that has it: the engine, or what stops it
+            assert not folder.exists()
+            left = "".join(_list_namespaces())
+            assert nodes.nodes[0].namespace not in left
+            assert nodes.switch not in left
+        finally:
+            process.kill()
+            process.communicate()
+            nodes.stop()
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("granted_namespaces")
 def test_engines_get_a_network_that_this_machine_is_not_in() -> None:
     """Another's network of the same addresses would lead to the other's nodes."""
     with tempfile.TemporaryDirectory(prefix="smd-") as parent:
