@@ -61,7 +61,7 @@ def emulator(tmp_path: Path, moto_application: Any, warm_options: WarmOptions | 
         emulator.publisher = Publisher(
             emulator.invoker,
             record=lambda outcome: emulator.note(outcome),
-            start_pipeline=lambda target, _event: pytest.fail(f"{target.arn} was started"),
+            start_pipeline=lambda target, event: emulator.start_pipeline(target, event),
             replacing_in=lambda _service, replace: replace(),
             retry_seconds=0.02,
         )

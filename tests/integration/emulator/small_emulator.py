@@ -4,12 +4,16 @@ import io
 import textwrap
 import threading
 import zipfile
+from collections.abc import Mapping
 from typing import Any
+
+import pytest
 
 from container_runtime.process.local_processes import LocalProcesses
 from emulator.events.outcomes import DeliveryOutcome
 from emulator.events.publisher import Publisher
 from emulator.lambda_functions.invoker import FunctionInvoker
+from emulator.moto_services.eventbridge.rules import Target
 from tests.boto3_client import make_client
 
 ACCOUNT = "123456789012"
@@ -49,6 +53,9 @@ class Emulator:
 
     def note(self, outcome: DeliveryOutcome) -> None:
         self.outcomes.append(outcome)
+
+    def start_pipeline(self, target: Target, event: Mapping[str, Any]) -> None:
+        pytest.fail(f"{target.arn} was started for {event}: there are no pipelines here")
 
     def client(self, service_name: str) -> Any:
         return make_client(self.endpoint_url, service_name, REGION)

@@ -1,13 +1,13 @@
 """Tests of deliveries: their attempts, their outcomes, and their end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
 from emulator.events.outcomes import DeliveryOutcome
-from emulator.exceptions import InvokerClosedError
+from emulator.exceptions import InvokerClosedError, TargetError
 from emulator.faults import FAULTS, Fault
 from emulator.lambda_functions.invocation import InvocationResult
 from emulator.moto_services.eventbridge.rules import Target
@@ -112,6 +112,23 @@ def test_an_event_that_is_too_old_is_not_tried_again(emulator: Emulator, fault: 
     assert emulator.publisher.drain(60)
     assert fault.struck == {"error": 2}
     assert [outcome.succeeded for outcome in emulator.outcomes] == [False]
+
+
+def test_a_target_that_refuses_an_event_is_not_tried_again(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same request would be refused each time; an event that could not get through is tried again."""
+    tries: list[str] = []
+
+    def start_pipeline(target: Target, event: Mapping[str, Any]) -> None:
+        tries.append(target.arn)
+        raise TargetError("its parameter Alpha is missing") if len(tries) == 2 else OSError("no connection")
+
+    monkeypatch.setattr(emulator, "start_pipeline", start_pipeline)
+    put_rule(emulator, {"Arn": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:pipeline/p"})
+    delivered = Deliveries()
+    emulator.publisher.publish("e1", REGION, build_event(), delivered)
+    assert delivered.wait(1) == ["e1"]
+    assert len(tries) == 2
+    assert [outcome.answer for outcome in emulator.outcomes] == ["its parameter Alpha is missing"]
 
 
 def test_a_dead_letter_queue_that_is_gone_holds_up_nobody(emulator: Emulator, caplog: pytest.LogCaptureFixture) -> None:
