@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Condition, Event, RLock, Thread
 from typing import Protocol
+from weakref import WeakSet
 
 from sqlalchemy.exc import DatabaseError
 
@@ -54,6 +55,7 @@ class RunThreads:
         self._runs: dict[str, Run] = {}
         # ARNs of jobs that are being stored; their runs are already in ``_runs``.
         self._starting: set[str] = set()
+        self._threads: WeakSet[Thread] = WeakSet()
 
     @property
     def closing(self) -> bool:
@@ -79,14 +81,14 @@ class RunThreads:
             with self.lock:
                 self._runs[run.arn] = run
             try:
-                _start_thread(run, lambda: self._drive(run))
+                self._start_thread(run, lambda: self._drive(run))
             except InternalFailure:
                 self._forget(run)
                 raise
             return
         stored: Future[bool] = Future()
         # First the thread, which waits: a job that is stored without one would be InProgress until the next restart.
-        _start_thread(run, lambda: self._drive(run) if stored.result() else None)
+        self._start_thread(run, lambda: self._drive(run) if stored.result() else None)
         try:
             with self._storing(run):
                 keep()
@@ -178,6 +180,9 @@ class RunThreads:
                 _shut_down(run, grace_seconds)
             # No run is added from here on: new jobs are refused, and a stopping training job starts no rules.
             self._ended.wait_for(lambda: not self._runs)
+            threads = list(self._threads)
+        for thread in threads:
+            thread.join()  # each has forgotten its run and has only to return, unless it was refused
 
     def _drive(self, run: Run) -> None:
         try:
@@ -190,20 +195,22 @@ class RunThreads:
             del self._runs[run.arn]
             self._ended.notify_all()
 
+    def _start_thread(self, run: Run, drive: Callable[[], object]) -> None:
+        """Start a run's thread. Not under a lock: on a busy machine this can take long.
 
-def _start_thread(run: Run, drive: Callable[[], object]) -> None:
-    """Start a run's thread. Not under a lock: on a busy machine this can take long.
-
-    Raises:
-        InternalFailure: The system's limit of threads is reached.
-    """
-    try:
-        Thread(target=drive, name=f"run-{run.name}").start()
-    except RuntimeError as error:
-        raise InternalFailure(
-            f"The job {run.name} needs a thread, and the system starts no more of them ({error}). Wait until other "
-            "jobs have ended, or raise the limit (`ulimit -u`, a container's pids limit)."
-        ) from error
+        Raises:
+            InternalFailure: The system's limit of threads is reached.
+        """
+        thread = Thread(target=drive, name=f"run-{run.name}")
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise InternalFailure(
+                f"The job {run.name} needs a thread, and the system starts no more of them ({error}). Wait until other "
+                "jobs have ended, or raise the limit (`ulimit -u`, a container's pids limit)."
+            ) from error
+        with self.lock:
+            self._threads.add(thread)
 
 
 def _shut_down(run: Run, grace_seconds: float) -> None:

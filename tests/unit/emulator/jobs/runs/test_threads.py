@@ -3,6 +3,7 @@
 Jobs that are only just being stored are included.
 """
 
+import time
 from threading import Event, Thread
 
 import pytest
@@ -125,3 +126,22 @@ def test_a_run_whose_stop_cannot_be_stored_ends_and_so_do_the_others() -> None:
         threads.start(run)
     threads.close(0.0)
     assert all(run.stopped.is_set() for run in runs)
+
+
+def test_no_thread_is_left_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run counts as ended a moment before its thread has returned: on a busy machine, a long one."""
+    started: list[Thread] = []
+
+    class SlowThread(Thread):
+        def run(self) -> None:
+            started.append(self)
+            super().run()
+            time.sleep(0.3)
+
+    monkeypatch.setattr("emulator.jobs.runs.threads.Thread", SlowThread)
+    threads = RunThreads()
+    threads.start(Run("one"))
+    threads.start(Run("two"), lambda: None)
+    threads.close(0.0)
+    assert len(started) == 2
+    assert not any(thread.is_alive() for thread in started)
