@@ -144,6 +144,11 @@ class JobRun(ABC, Generic[J, A]):
         """
         return self.context.services.ledger.change_job(self.record, self.context.region, self.name, change)
 
+    @property
+    def _is_stopping(self) -> bool:
+        """Whether a stop was requested. It is stored first, and this run is told a moment later."""
+        return self._stop.is_set() or self.job.status == "Stopping"
+
     @abstractmethod
     def _make_attempt(self, containers: Mapping[str, Container] | None) -> A:
         """Return a new attempt, or one that continues with the given containers."""

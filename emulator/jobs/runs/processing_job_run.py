@@ -82,7 +82,7 @@ class AnyProcessingJobRun(JobRun[J, A]):
             ContainerRuntimeError: The job was lost too often to restart.
         """
         self._clean_up()
-        if self._stop.is_set():
+        if self._is_stopping:
             return Stopped()
         if self.context.services.ledger.store.count_loss(self.arn) > MOST_LOSSES:
             raise ContainerRuntimeError(LOST_TOO_OFTEN)

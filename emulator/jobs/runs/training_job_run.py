@@ -231,10 +231,11 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         Raises:
             ContainerRuntimeError: The job may not restart again.
         """
-        ends = self._stop.is_set() or not self.job.may_restart
+        stopping = self._is_stopping
+        ends = stopping or not self.job.may_restart
         if was_prepared := self.context.folder.is_dir():
             self._upload_saved(last=ends)
-        if self._stop.is_set():
+        if stopping:
             return Stopped()
         if ends:
             raise ContainerRuntimeError(LOST_TOO_OFTEN)

@@ -8,10 +8,12 @@ import pytest
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.runtime import EngineUnavailableError, Exit
 from container_runtime.spec import ContainerSpec
+from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL
 from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.integration.emulator.jobs.runs.killed_harness import WAIT_FOR_GO, let_go, recover, run_and_kill
+from tests.integration.emulator.jobs.runs.test_processing import build_request, describe
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -227,17 +229,39 @@ def away(monkeypatch: pytest.MonkeyPatch) -> Event:
     return away
 
 
-def test_stopping_job_is_stopped_if_the_engine_lost_it(harness: JobHarness, away: Event) -> None:
+def store_stop(harness: JobHarness, record: type[TrainingJob | ProcessingJob], name: str) -> None:
+    """Store that a job is stopping, and do not tell its run: between the two, a busy machine may do anything else."""
+    with harness.store.transaction() as transaction:
+        job = transaction.find_job(record, REGION, name)
+        assert job is not None
+        transaction.save_job(job.begin_stop(job.last_modified_ms + 1))
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_stopping_job_is_stopped_if_the_engine_lost_it(harness: JobHarness, away: Event, *, told: bool) -> None:
     script = "(ml / 'output/tensors/early').touch()\nprint('first', flush=True)" + WAIT_FOR_GO
     harness.jobs.training.create(REGION, harness.request(script=script, DebugHookConfig=harness.hook()))
     harness.wait_for_stage("Training")
     wait_until(lambda: "first" in harness.log("/aws/sagemaker/TrainingJobs", "job/"))
     (container,) = harness.runtime.find({})
-    harness.jobs.training.stop(REGION, "job")
+    if told:
+        harness.jobs.training.stop(REGION, "job")
+    else:
+        store_stop(harness, TrainingJob, "job")
     harness.runtime.remove(container.id)
     away.set()
     assert harness.wait()["TrainingJobStatus"] == "Stopped"
     assert {"tensors/job/debug-output/early", "tensors/job/debug-output/training_job_end.ts"} <= set(harness.stored())
+
+
+def test_stopping_processing_job_is_stopped_if_the_engine_lost_it(harness: JobHarness, away: Event) -> None:
+    harness.jobs.processing.create(REGION, build_request(harness, "time.sleep(600)"))
+    wait_until(lambda: len(harness.runtime.find({})) == 1)
+    (container,) = harness.runtime.find({})
+    store_stop(harness, ProcessingJob, "work")
+    harness.runtime.remove(container.id)
+    away.set()
+    wait_until(lambda: describe(harness)["ProcessingJobStatus"] == "Stopped", lambda: describe(harness))
 
 
 @pytest.mark.parametrize("ends", [False, True])
