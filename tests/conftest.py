@@ -157,6 +157,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("no Docker engine answers (make engine starts one)")
 
 
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    """Close matplotlib's figures after each test: it warns, which is an error, of the 21st of a process."""
+    yield
+    if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
+        pyplot.close("all")
+
+
 @pytest.fixture(scope="session")
 def recorded_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the runs that the real smdebug recorded, by their names; to be read only."""

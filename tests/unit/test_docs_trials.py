@@ -41,16 +41,12 @@ def write_run(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*non-interactive:UserWarning")
 def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from matplotlib import pyplot as plt
-
-    plt.close("all")  # other tests of this process may have left some open
     write_run(tmp_path / "run")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "docs_trials"}
     assert len(EXAMPLES) == 7
     for number, example in enumerate(EXAMPLES):
         exec(compile(example, f"docs/trials.md, example {number + 1}", "exec"), namespace)
-    plt.close("all")
     assert {path.name for path in tmp_path.glob("*.png")} == {"loss.png", "spread.png", "histogram.png"}
     printed = capsys.readouterr().out
     assert "Tensor fc3.weight was not saved" in printed

@@ -1,5 +1,4 @@
 import builtins
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,6 @@ from smdebug.trials import Trial, create_trial
 from tests.unit.smdebug.runs import RunMaker
 
 mpl.use("Agg")
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    # Before the test, which may hide the package.
-    from matplotlib import pyplot as plt
-
-    yield
-    plt.close("all")
 
 
 @pytest.fixture

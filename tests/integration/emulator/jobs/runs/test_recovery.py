@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from threading import Event
+from typing import TypeVar
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.integration.emulator.jobs.runs.test_processing import build_request, 
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
+J = TypeVar("J", TrainingJob, ProcessingJob)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +231,7 @@ def away(monkeypatch: pytest.MonkeyPatch) -> Event:
     return away
 
 
-def store_stop(harness: JobHarness, record: type[TrainingJob | ProcessingJob], name: str) -> None:
+def store_stop(harness: JobHarness, record: type[J], name: str) -> None:
     """Store that a job is stopping, and do not tell its run: between the two, a busy machine may do anything else."""
     with harness.store.transaction() as transaction:
         job = transaction.find_job(record, REGION, name)
