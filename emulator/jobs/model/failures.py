@@ -17,6 +17,7 @@ _TOOLKIT_KILLED = f"ExitCode -{signal.SIGKILL.value}"
 _FAILURES_TOLD = 2
 CLOSED = " (The network of its container is closed: start --allow-internet opens it.)"
 _TRACEBACK = "Traceback (most recent call last):"
+_TRACEBACK_LINE = '  File "'
 # `module.ErrorName: text` or the name alone, at the start of the line.
 _EXCEPTION_LINE = re.compile(r"[A-Za-z_][\w.]*(: .*)?$")
 
@@ -113,13 +114,15 @@ def _fill_error_message(failure_text: str, last_lines: Sequence[str]) -> str:
 def _find_exception(lines: Sequence[str]) -> str | None:
     """Find the line that names the exception of the last Python traceback, None where there is no traceback.
 
-    Not simply the last line: an engine passes standard output and standard error on in separate streams, so that what
-    was printed before the traceback may come after it.
+    Not simply the last line: a hook warns at the script's end, and an engine passes standard output and standard error
+    on in separate streams, so that what was printed before the traceback may come after it.
     """
     starts = [number for number, line in enumerate(lines) if line.startswith(_TRACEBACK)]
-    if not starts:
+    # Of a long traceback, the first line is not among the last ones of the log.
+    inside = [number for number, line in enumerate(lines) if line.startswith(_TRACEBACK_LINE)]
+    if not (starts or inside):
         return None
-    return next((line for line in lines[starts[-1] + 1 :] if _EXCEPTION_LINE.match(line)), None)
+    return next((line for line in lines[(starts[-1:] or inside)[0] + 1 :] if _EXCEPTION_LINE.match(line)), None)
 
 
 def _describe_lack_of_memory(exit_status: Exit, failure_text: str) -> str:

@@ -25,7 +25,7 @@ JOB_LABEL = "smdebug-emulator.job-arn"
 HOST_LABEL = "smdebug-emulator.host"
 # Time until the next attempt to stop a container, after a failed one.
 _STOP_AGAIN_SECONDS = 1.0
-_LAST_LINES = 20
+_LAST_LINES = 60
 
 
 class JobContainer:

@@ -86,6 +86,19 @@ def test_exception_is_named_though_other_output_comes_after_it() -> None:
     assert 'ErrorMessage "RuntimeError: the labels are upside down"' in reason
 
 
+def test_exception_is_named_though_its_traceback_is_longer_than_what_is_kept_of_the_log() -> None:
+    call = ['  File "torch/nn/modules/module.py", line 1775, in _call_impl', "    return forward_call(*args)"]
+    lines = [
+        *call * 20,
+        "           ^^^^^^^^^^^^^^^^^^^",
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x9 and 8x2)",
+        "[2026-01-01 train:7 WARNING saved_collections.py:112] Collection mine saved nothing.",
+        "2026-01-01 ERROR    Reporting training FAILURE",
+    ]
+    reason = describe(Exit(1), 'ExitCode 1\nErrorMessage ""', lines)
+    assert 'ErrorMessage "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x9 and 8x2)"' in reason
+
+
 def test_first_two_of_many_failed_hosts_are_named_and_each_gets_its_space() -> None:
     lost = ["Traceback", "RuntimeError: Connection closed by peer " + "z" * 3_000 + " end"]
     failures = [
