@@ -6,6 +6,7 @@ from smdebug.capture.framework import Framework
 from smdebug.capture.saving_plan import SavingPlan
 from smdebug.config.collection import CollectionKeys
 from smdebug.config.collection_manager import CollectionManager
+from smdebug.exceptions import InvalidCollectionConfiguration
 from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
 from smdebug.mode_keys import ModeKeys
 
@@ -15,12 +16,14 @@ class SavedCollections:
 
     Attributes:
         plan: what is saved at which step; None if it has to be recomputed.
+        refused: whether the training was refused its first step, for a collection that selects nothing.
     """
 
     def __init__(self, framework: Framework) -> None:
         """Initialize with the hook, whose collections these are."""
         self._framework = framework
         self.plan: SavingPlan | None = None
+        self.refused = False
         self._is_checked = False
         # Named in include_collections, but never configured by the script.
         self._only_named: set[str] = set()
@@ -78,7 +81,11 @@ class SavedCollections:
         if name in self._warned:
             return
         if not self._is_checked and name not in self._only_named:
-            self._framework.refuse_collection(self.manager.get(name))
+            try:
+                self._framework.refuse_collection(self.manager.get(name))
+            except InvalidCollectionConfiguration:
+                self.refused = True
+                raise
         else:
             warn_user(
                 HOOK_SAVED_NOTHING,

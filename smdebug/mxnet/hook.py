@@ -190,7 +190,7 @@ class Hook(BaseHook):
 
     def detach(self) -> None:
         """Remove every callback from blocks and trainers."""
-        if self._root_handles and self.step < 0:
+        if self._root_handles and self.step < 0 and not self.recorder.collections.refused:
             warn_user(
                 HOOK_SAVED_NOTHING,
                 "Nothing was saved: no registered block was called. If it is a part of a hybridized block, register "

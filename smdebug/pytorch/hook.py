@@ -332,7 +332,7 @@ class Hook(BaseHook):
 
     def detach(self) -> None:
         """Remove every callback from models and optimizers."""
-        if self._root_handles and self.step < 0:
+        if self._root_handles and self.step < 0 and not self.recorder.collections.refused:
             warn_user(
                 HOOK_SAVED_NOTHING,
                 "Nothing was saved: no registered model was called. The hook does not see a model that is called only "

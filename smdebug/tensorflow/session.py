@@ -190,7 +190,7 @@ class SessionHook(TensorflowHook, v1.train.SessionRunHook):  # type: ignore[misc
 
     def detach(self) -> None:
         """Warn if no session has called the hook."""
-        if self.step < 0:
+        if self.step < 0 and not self.recorder.collections.refused:
             warn_user(
                 HOOK_SAVED_NOTHING,
                 "Nothing was saved: no session called the hook. Give it to MonitoredTrainingSession in `hooks`.",

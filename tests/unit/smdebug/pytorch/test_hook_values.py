@@ -273,6 +273,19 @@ def test_a_custom_collection_must_select_something(make_hook: MakeHook, training
     training.step()
 
 
+def test_a_refused_training_is_told_of_the_collection_alone(
+    make_hook: MakeHook, training: Training, said: pytest.LogCaptureFixture
+) -> None:
+    """Its model was called; that nothing is saved has another reason."""
+    hook = make_hook(include_collections=["nothing"])
+    hook.get_collection("nothing")
+    hook.register_module(training.model)
+    with pytest.raises(InvalidCollectionConfiguration, match="nothing"):
+        training.step()
+    hook.close()
+    assert "no registered model was called" not in said.text
+
+
 def test_a_collection_that_is_only_named_or_comes_late_costs_one_warning(
     make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
 ) -> None:
