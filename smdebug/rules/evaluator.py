@@ -14,17 +14,13 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from smdebug.config.collection import BUILT_IN_COLLECTIONS, Collection
-from smdebug.config.save_config import SaveConfig
 from smdebug.environment import S3_OUTAGE_WAIT_KEY
 from smdebug.exceptions import NoMoreData, RuleEvaluationConditionMet, SMDebugError, SMDebugValueError
-from smdebug.job_warnings import RULE_HAD_LITTLE_TO_JUDGE, RULE_WITHOUT_COLLECTION, warn_user
+from smdebug.job_warnings import RULE_WITHOUT_COLLECTION, warn_user
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.action.action import check_actions
@@ -46,12 +42,12 @@ from smdebug.rules.container.verdict import (
     Verdict,
     write_verdict,
 )
+from smdebug.rules.no_issue import asked_in_vain, describe_no_issue
 from smdebug.rules.profiling.evaluation import judge_profile
 from smdebug.rules.profiling.profiler_rule import ProfilerRule
 from smdebug.rules.report.rule_report import RuleReport
 from smdebug.rules.rule import Finding, Rule
 from smdebug.rules.rule_invoker import evaluate_steps
-from smdebug.rules.wording import count_noun
 from smdebug.trials import create_trial
 
 TERMINATED = 128 + signal.SIGTERM
@@ -180,11 +176,13 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
     try:
         for step, outcome in evaluate_steps(rule, start_step, end_step):
             met = isinstance(outcome, RuleEvaluationConditionMet)
-            # A custom rule does not say what it inspects.
-            looked_at = rule.inspected if isinstance(rule, BuiltInRule) else inspected + 1
+            is_judged = met or outcome is None
+            if isinstance(rule, BuiltInRule):
+                with_values, inspected = rule.inspected > inspected, rule.inspected
+            else:
+                with_values = is_judged and not asked_in_vain(rule)
             mode = rule.base_trial.mode(step) or ModeKeys.GLOBAL
-            report.count(step, mode, evaluated=met or outcome is None, with_values=looked_at > inspected)
-            inspected = looked_at
+            report.count(step, mode, evaluated=is_judged, with_values=with_values)
             if isinstance(outcome, RuleEvaluationConditionMet):
                 return describe_firing(rule, outcome)
             if outcome is not None:
@@ -214,99 +212,6 @@ def evaluate(rule: Rule, start_step: int = 0, end_step: int | None = None, repor
             warn_user(RULE_WITHOUT_COLLECTION, "%s", details, level=logging.INFO)
         return Verdict(status, details)
     return Verdict(NO_ISSUES_FOUND, describe_no_issue(rule, report))
-
-
-def describe_no_issue(rule: Rule, report: RuleReport) -> str:
-    """Say that nothing was found, and any reason to doubt it, which is also logged."""
-    steps = f"{count_noun(report.evaluated, 'step')}, the last of them {report.last_step}"
-    details = f"Rule {rule.rule_name} found no issue in {steps}."
-    if not isinstance(rule, BuiltInRule):
-        return details
-    code = ""
-    nothing = f"Rule {rule.rule_name} {JUDGED_NOTHING} It"
-    if not rule.inspected:
-        code = RULE_WITHOUT_COLLECTION
-        details = (
-            f"{nothing} found none of what it looks at in the steps up to {report.last_step}: "
-            f"{rule.inspects}. {describe_lack(rule)}"
-        )
-    else:
-        shortage = rule.shortage()
-        is_partial = report.values.total() < report.evaluated or report.has_one_value
-        # The first step of a rule that compares steps has no value, which needs no warning.
-        is_little = is_partial and report.has_few_values
-        if shortage or is_little:
-            code = RULE_HAD_LITTLE_TO_JUDGE
-        if shortage:
-            details = f"{nothing} could not fire in {steps}: {shortage}"
-        if is_partial:
-            said = "had little to judge:" if is_little else "had" if shortage else "judged:"
-            details += f" It {said} {describe_values(rule, report)}."
-    details = " ".join(filter(None, (details, rule.remark())))
-    if code:
-        warn_user(code, "%s", details)
-    return details
-
-
-def describe_lack(rule: BuiltInRule) -> str:
-    """Say why a rule found nothing to look at, by its parameters and by what the run has of its collections."""
-    saved = rule.base_trial.collections()
-    patterns = [each.name for each in rule.parameters if each.name.endswith("regex")]
-    given = {name: rule.values[name] for name in patterns if rule.values[name] and not rule.is_default(name)}
-    lacks = [f"No such tensor was saved with a name that {name} {','.join(given[name])} finds." for name in given]
-    for name in rule.values.get("collection_names") or (() if given else rule.collections):
-        collection = saved[name] if name in saved else Collection(name)
-        # Hooks write each collection with a save config, and built-in ones even where they save none of them.
-        is_saved = collection.save_config is not None and name not in BUILT_IN_COLLECTIONS
-        if not collection.tensor_names and not is_saved:
-            # A trial also lists the collections that a rule asked for. The rule's own names are no slips.
-            is_known = name in BUILT_IN_COLLECTIONS or name in rule.collections
-            near = () if is_known else get_close_matches(name, {*saved, *BUILT_IN_COLLECTIONS} - {name}, n=1)
-            meant = f"There is no collection {name}. Did you mean {near[0]}?" if near else ""
-            lacks.append(meant or f"Add the collection {name} to the job's DebugHookConfig.")
-        elif collection.tensor_names:
-            count = count_noun(len(collection.tensor_names), "tensor")
-            lacks.append(f"The collection {name} was saved with {count}, none of which is what the rule looks at.")
-        elif collection.include_regex:
-            found = ", ".join(collection.include_regex)
-            lacks.append(f"The collection {name} is there, and its include_regex {found} found no tensor: correct it.")
-        else:
-            lacks.append(f"The collection {name} is there, and has no include_regex that selects tensors: give it one.")
-    return " ".join(lacks) or "Add a collection with such tensors to the job's DebugHookConfig."
-
-
-def describe_values(rule: BuiltInRule, report: RuleReport) -> str:
-    """Describe how many of the steps had something to judge, and how often the rule's collections are saved."""
-    counts = {mode: f"{report.values[mode]} of {count_noun(all_, 'saved step')}" for mode, all_ in report.steps.items()}
-    by_mode = [f"{count} of {mode.name}" for mode, count in counts.items()] if len(counts) > 1 else counts.values()
-    saved = rule.base_trial.collections()
-    wanted = rule.values.get("collection_names") or rule.collections
-    intervals = []
-    for name in wanted:
-        config = saved[name].save_config if name in saved else None
-        if config is not None and (interval := describe_interval(config, report.steps)):
-            intervals.append(f"collection {name} is saved {interval}")
-    return "; ".join([f"values in {' and '.join(by_mode)}", *intervals])
-
-
-def describe_interval(config: SaveConfig, modes: Iterable[ModeKeys]) -> str:
-    """Describe how often a collection is saved in these modes; empty if at every step.
-
-    >>> by_mode = SaveConfig.from_dict({"TRAIN": {"save_interval": 5}, "EVAL": {"save_interval": 1}})
-    >>> describe_interval(by_mode, [ModeKeys.TRAIN, ModeKeys.EVAL]), describe_interval(by_mode, [ModeKeys.TRAIN])
-    ('every 5 TRAIN steps and every EVAL step', 'every 5 steps')
-    """
-    configs = {mode: config.mode_save_configs[mode] for mode in modes}
-    intervals = {mode: abs(each.save_interval) for mode, each in configs.items() if each is not None}
-    different = set(intervals.values())
-    if different <= {1}:
-        return ""
-    if len(different) == 1:
-        return f"every {different.pop()} steps"
-    return " and ".join(
-        f"every {interval} {mode.name} steps" if interval > 1 else f"every {mode.name} step"
-        for mode, interval in intervals.items()
-    )
 
 
 def describe_firing(rule: Rule, met: RuleEvaluationConditionMet) -> Verdict:

@@ -26,6 +26,7 @@ from smdebug.reading.run_index import RunIndex
 from smdebug.reading.run_steps import DEFAULT_POLL_INTERVAL_S, RunSteps, StepState
 from smdebug.reading.tensor import Tensor
 from smdebug.trials.run_collections import RunCollections
+from smdebug.trials.searches import COLLECTION, NAME, REGEX, Searches
 from smdebug.trials.step_tensors import StepTensors
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Trial:
     Attributes:
         run_index: what was saved at each step.
         reader: reads the records.
+        searches: which tensors it was asked for, and whether it had any of them.
         index_mode: always True; scripts written for smdebug read it.
     """
 
@@ -90,6 +92,7 @@ class Trial:
         self._steps = RunSteps(self.run_index, self._collections.num_workers, window, poll_interval_s)
         self.reader = RecordReader(self.run_index, poll_interval_s)
         self._tensors: dict[str, Tensor] = {}
+        self.searches = Searches()
         self.refresh()
 
     def __eq__(self, other: object) -> bool:
@@ -183,12 +186,16 @@ class Trial:
         if regex is not None and collection is not None:
             raise ValueError("tensor_names takes regex or collection, not both: filter the returned names yourself.")
         names = self._list_names(step, mode)
+        chosen_by, text = NAME, "of any name"
         if collection is not None:
             found = self._resolve_collection(collection)
+            chosen_by, text = COLLECTION, found.name
             names = [name for name in names if found.matches(name)]
         if regex is not None:
             patterns = _compile(regex)
+            chosen_by, text = REGEX, str(regex)
             names = [name for name in names if any(pattern.search(name) for pattern in patterns)]
+        self.searches.count(chosen_by, text, found=bool(names))
         return sorted(names)
 
     def tensors(self, **filters: Any) -> list[str]:
@@ -202,6 +209,7 @@ class Trial:
             if not self.has_tensor(tname):
                 raise TensorUnavailable(tname)
             tensor = self._tensors[tname]
+        self.searches.count(NAME, tname, found=True)
         return tensor
 
     def has_tensor(self, tname: str) -> bool:
@@ -210,6 +218,7 @@ class Trial:
             if not self.run_index.knows(tname):
                 self.maybe_refresh()
                 if not self.run_index.knows(tname):
+                    self.searches.count(NAME, tname, found=False)
                     return False
             self._tensors[tname] = Tensor(tname, self._steps, self.reader, self.cache, self)
         return True

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smdebug.rules.container.verdict import Verdict
-from tests.integration.smdebug.rules.rule_container import capture_log
+from tests.integration.smdebug.rules.rule_container import capture_log, read_warnings
 from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
 
@@ -62,6 +62,64 @@ def test_custom_rule(custom: Any, run: RunMaker) -> None:
     assert custom("NoRule").details == (
         "SMDebugValueError: NoRule in my_rule.py is not a rule: derive it from smdebug.rules.Rule."
     )
+
+
+ASKING = """
+from smdebug.exceptions import TensorUnavailable
+from smdebug.rules import Rule
+
+
+class Asks(Rule):
+    def __init__(self, base_trial, by="collection", name="lossses"):
+        super().__init__(base_trial)
+        self.by, self.name = by, name
+
+    def set_required_tensors(self, step):
+        if self.by == "requirement":
+            self.req_tensors.add(self.name, [step], should_match_regex=True)
+
+    def invoke_at_step(self, step):
+        if self.by == "name":
+            try:
+                return self.base_trial.tensor(self.name).value(step) > 9
+            except TensorUnavailable:
+                return False
+        names = self.req_tensors.get_names()
+        if self.by in ("collection", "regex"):
+            names = self.base_trial.tensor_names(step=step, **{self.by: self.name})
+        return any(self.base_trial.tensor(name).value(step) > 9 for name in names)
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({}, "collection lossses. There is no collection lossses. Did you mean losses? The run has 1 tensor: loss."),
+        ({"by": "regex"}, "regex lossses. The run has 1 tensor: loss."),
+        ({"by": "requirement"}, "regex lossses. The run has 1 tensor: loss."),
+        ({"by": "name"}, "tensor lossses. The run has 1 tensor: loss."),
+        ({"name": "losses"}, ""),
+        ({"by": "regex", "name": "^loss"}, ""),
+        ({"by": "requirement", "name": "^loss"}, ""),
+        ({"by": "name", "name": "loss"}, ""),
+        ({"by": "nothing"}, ""),
+    ],
+)
+def test_custom_rule_that_finds_none_of_its_tensors_judged_nothing(
+    evaluate: Any, storage: Storage, run: RunMaker, reported: Path, parameters: dict[str, str], said: str
+) -> None:
+    storage.put("rules/asks.py", ASKING.encode())
+    run.write_steps("loss", {0: 1.0, 1: 2.0})
+    run.end()
+    verdict = evaluate("Asks", source_s3_uri="s3://runs/rules", **parameters)
+    assert verdict.status == "NoIssuesFound"
+    if said:
+        opening = "Rule Asks judged nothing. It found none of what it looks at in the steps up to 1: "
+        assert verdict.details.startswith(opening + said)
+        assert read_warnings(reported) == [("RuleWithoutCollection", verdict.details)]
+    else:
+        assert verdict.details == "Rule Asks found no issue in 2 steps, the last of them 1."
+        assert read_warnings(reported) == []
 
 
 def test_actions_that_are_not_json_are_reported_before_the_code_is_loaded(custom: Any, storage: Storage) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
-from smdebug.config.save_config import SaveConfig
+from smdebug.config.save_config import SaveConfig, SaveConfigMode
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.container.verdict import Verdict, write_verdict
 from tests.integration.smdebug.rules.rule_container import build_config, capture_log, read_warnings, start_container
@@ -211,6 +211,20 @@ def test_an_existing_collection_is_not_suggested(
     run.write_steps("loss", {0: 1.0, 1: 1.0})
     run.end()
     assert evaluate("DeadRelu").details.endswith(f" {advice}")
+
+
+@pytest.mark.parametrize("name", ["gradients", "mine"])
+def test_a_collection_that_was_never_due_is_not_to_be_added(evaluate: Any, run: RunMaker, name: str) -> None:
+    late = SaveConfig({mode: SaveConfigMode(2, start_step=1000) for mode in ModeKeys})
+    manager = CollectionManager()
+    manager.add(Collection(name, "^gradient", save_config=late))
+    manager.export(run.out_dir, "worker_0_collections.json")
+    run.write_steps("loss", {0: 1.0, 14: 1.0}, ModeKeys.TRAIN)
+    run.end()
+    assert evaluate("AllZero", collection_names=name).details.endswith(
+        f" The collection {name} is to be saved at none of the steps up to 14 (save_interval 2, start_step 1000): "
+        "change its save configuration, or train for longer."
+    )
 
 
 @pytest.mark.parametrize(
