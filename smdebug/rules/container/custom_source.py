@@ -76,8 +76,14 @@ def _store(uri: str, content: bytes, folder: Path, name: str) -> Path:
     return path
 
 
-def import_class(sources: list[Path], folder: Path, rule_to_invoke: str) -> type:
+def import_class(sources: list[Path], folder: Path, rule_to_invoke: str, hint: str = "") -> type:
     """Import the file that defines a class; it can import the files beside it.
+
+    Args:
+        sources: the files.
+        folder: of all of them.
+        rule_to_invoke: name of the class.
+        hint: added to the error where no file defines the class; a sentence with a space before it.
 
     Raises:
         SMDebugValueError: no file defines such a class.
@@ -87,7 +93,7 @@ def import_class(sources: list[Path], folder: Path, rule_to_invoke: str) -> type
     path = defined.get(rule_to_invoke)
     if path is None:
         known = ", ".join(sorted(defined)) or "none"
-        raise SMDebugValueError(f"The source has no class {rule_to_invoke!r}. The classes there are: {known}.")
+        raise SMDebugValueError(f"The source has no class {rule_to_invoke!r}. The classes there are: {known}.{hint}")
     for place in (folder, path.parent):
         if str(place) not in sys.path:
             sys.path.insert(0, str(place))

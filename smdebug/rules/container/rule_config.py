@@ -28,6 +28,7 @@ class RuleConfig:
         training_job_name: the job to judge.
         configuration_name: the rule's RuleConfigurationName.
         rule_to_invoke: name of a built-in rule, or of a class in the source.
+        is_named: whether the parameters name it; otherwise it is the configuration_name.
         source_s3_uri: location of a custom rule's code; None for a built-in rule.
         parameters: the remaining RuleParameters, as text, for the rule itself.
         other_trials: S3 paths or training job names of runs to compare with.
@@ -49,6 +50,14 @@ class RuleConfig:
     output_path: Path
     job_tensors: Mapping[str, str] = field(default_factory=dict)
     profiler_uri: str | None = None
+    is_named: bool = True
+
+    @property
+    def assumption(self) -> str:
+        """A sentence for a rule that is not found: where its name is from, if no parameter gives it; else empty."""
+        if self.is_named:
+            return ""
+        return f" {self.rule_to_invoke} is the RuleConfigurationName: the parameter {_RULE_TO_INVOKE} is missing."
 
     @property
     def actions(self) -> str:
@@ -90,13 +99,12 @@ def read_rule_config(path: Path) -> RuleConfig:
 def parse_rule_config(content: Mapping[str, Any]) -> RuleConfig:
     """Build a RuleConfig from the parsed file; raises KeyError for a missing setting."""
     parameters = {name: str(value) for name, value in (content.get("RuleParameters") or {}).items()}
-    # If rule_to_invoke is missing, the name of the rule configuration is the rule's name.
-    name = parameters.pop(_RULE_TO_INVOKE, None) or content["RuleConfigurationName"]
+    named = parameters.pop(_RULE_TO_INVOKE, None)
     others = [parameters.pop(key) for key in sorted(parameters) if _OTHER_TRIALS.fullmatch(key)]
     return RuleConfig(
         training_job_name=content["TrainingJobName"],
         configuration_name=content["RuleConfigurationName"],
-        rule_to_invoke=name,
+        rule_to_invoke=named or content["RuleConfigurationName"],
         source_s3_uri=parameters.pop(_SOURCE, None),
         parameters=parameters,
         other_trials=tuple(part.strip() for text in others for part in text.split(",") if part.strip()),
@@ -105,4 +113,5 @@ def parse_rule_config(content: Mapping[str, Any]) -> RuleConfig:
         output_path=Path(content["OutputPath"]),
         job_tensors=dict(content.get("TensorsS3UriOfJobs") or {}),
         profiler_uri=content.get("ProfilerS3Uri"),
+        is_named=bool(named),
     )

@@ -82,7 +82,7 @@ def load_custom_class(config: RuleConfig, folder: Path) -> type | None:
         return None
     sources = download_source(config.source_s3_uri, folder)
     install_requirements(sources, folder)
-    return import_class(sources, folder, config.rule_to_invoke)
+    return import_class(sources, folder, config.rule_to_invoke, config.assumption)
 
 
 def prepare_rule(config: RuleConfig, custom: type | None) -> PreparedRule:
@@ -100,7 +100,8 @@ def prepare_rule(config: RuleConfig, custom: type | None) -> PreparedRule:
         rule_class: type = find_built_in_rule(config.rule_to_invoke) if custom is None else custom
     except SMDebugValueError as error:
         raise SMDebugValueError(
-            f"{error} For a rule of your own, source_s3_uri gives its file, and rule_to_invoke its class."
+            f"{error}{config.assumption} For a rule of your own, source_s3_uri gives its file, and rule_to_invoke its "
+            "class."
         ) from error
     if not issubclass(rule_class, Rule):
         file = Path(inspect.getfile(rule_class)).name

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from smdebug.rules.container.rule_config import parse_rule_config
 from smdebug.rules.container.verdict import Verdict
-from tests.integration.smdebug.rules.rule_container import capture_log, read_warnings
+from smdebug.rules.evaluator import judge
+from tests.integration.smdebug.rules.rule_container import build_config, capture_log, read_warnings
 from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
 
@@ -120,6 +122,17 @@ def test_custom_rule_that_finds_none_of_its_tensors_judged_nothing(
     else:
         assert verdict.details == "Rule Asks found no issue in 2 steps, the last of them 1."
         assert read_warnings(reported) == []
+
+
+@pytest.mark.parametrize("source", [None, "s3://runs/rules/my_rule.py"])
+def test_a_rule_whose_name_is_missing_is_told_so(
+    tmp_path: Path, custom: Any, run: RunMaker, source: str | None
+) -> None:
+    config = build_config(tmp_path, run.out_dir, "", **({} if source is None else {"source_s3_uri": source}))
+    (tmp_path / "source").mkdir()
+    details = judge(parse_rule_config(config), tmp_path / "source").details
+    assert " my-rule is the RuleConfigurationName: the parameter rule_to_invoke is missing." in details
+    assert "is missing" not in custom("Nothing").details
 
 
 def test_actions_that_are_not_json_are_reported_before_the_code_is_loaded(custom: Any, storage: Storage) -> None:
