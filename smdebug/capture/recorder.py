@@ -384,15 +384,17 @@ class StepRecorder(KeptOutOfCopies):
             self._write_for_collections(name, value, collection_names)
             self._steps_of_waiting[name] = self.counters.step
 
-    @guarded("a scalar")
     def _write_scalar(self, scalar: Scalar) -> None:
-        if self.is_closed or not self.is_writing_process():
-            return
-        with self._lock:
-            writer = self._write_stamped(scalar.name, scalar.array, scalar.timestamp)
-            is_of_step = scalar.mode is writer.mode
-            metric_step = writer.mode_step if is_of_step else self.counters.get_mode_step_to_write(scalar.mode)
-            self.summaries.add_scalar(scalar, writer.mode, writer.step, metric_step)
+        try:
+            if self.is_closed or not self.is_writing_process():
+                return
+            with self._lock:
+                writer = self._write_stamped(scalar.name, scalar.array, scalar.timestamp)
+                is_of_step = scalar.mode is writer.mode
+                metric_step = writer.mode_step if is_of_step else self.counters.get_mode_step_to_write(scalar.mode)
+                self.summaries.add_scalar(scalar, writer.mode, writer.step, metric_step)
+        except Exception as error:  # noqa: BLE001 - as in `guarded`: the training must not see it
+            self.report_loss(scalar.name, error)
 
     def _write_stamped(self, name: str, array: np.ndarray[Any, Any], timestamp: float | None) -> StepWriter:
         writer = self._open_writer()

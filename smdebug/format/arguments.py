@@ -68,7 +68,9 @@ def get_texts(array: NDArray[Any]) -> list[str] | None:
         return None
     elements = array.tolist()
     if array.ndim != 1 or not all(isinstance(element, str) for element in elements):
-        raise SMDebugTypeError("Only one-dimensional arrays of text can be saved, and no other objects than text.")
+        raise SMDebugTypeError(
+            "Only numbers of at most 64 bits and one-dimensional arrays of text can be saved, and no other objects."
+        )
     return list(elements)
 
 

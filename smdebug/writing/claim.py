@@ -4,6 +4,7 @@ import errno
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 from smdebug.format.locations import CLAIM_FILE
 from smdebug.logger import get_logger
@@ -19,6 +20,9 @@ class Claim:
 
     The file `claim.smd` alone has no meaning: a file left by a killed job is not locked, and is reused.
     """
+
+    # The locked files, each with the process that locked it: a forked child inherits the others.
+    _held: ClassVar[dict[Path, int]] = {}
 
     def __init__(self, run_dir: str) -> None:
         self._path = Path(run_dir) / CLAIM_FILE
@@ -43,9 +47,15 @@ class Claim:
                 get_logger().warning("%s: this file system has no locks; a second process would write too.", self._path)
             if self._still_names(descriptor):
                 self._descriptor = descriptor
+                self._held[self._path.resolve()] = os.getpid()
                 return True
             # The holder removed the file between `open` and `flock`.
             os.close(descriptor)
+
+    @property
+    def is_held_here(self) -> bool:
+        """Whether this process holds the lock, by this claim or by another."""
+        return self._held.get(self._path.resolve()) == os.getpid()
 
     def _still_names(self, descriptor: int) -> bool:
         try:
@@ -57,6 +67,7 @@ class Claim:
         """Remove the file and release the lock, so that other processes may write."""
         if self._descriptor is None:
             return
+        self._held.pop(self._path.resolve(), None)
         if _HAS_LOCKS:
             self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
@@ -67,6 +78,7 @@ class Claim:
     def forget(self) -> None:
         """Close the inherited descriptor in a forked child; the lock stays with the parent."""
         if self._descriptor is not None:
+            self._held.pop(self._path.resolve(), None)
             os.close(self._descriptor)
             self._descriptor = None
 

@@ -126,7 +126,14 @@ class RunWriter:
         if self.may_write and worker.count == 1 and not is_s3_path(self._root):
             self._claim = Claim(self._root)
             self.may_write = self._claim.take()
-            if not self.may_write:
+            if not self.may_write and self._claim.is_held_here:
+                warn_user(
+                    HOOK_SAVED_NOTHING,
+                    "Another hook of this process writes to %s: this one saves nothing. Close the other hook first, or "
+                    "give this one another out_dir.",
+                    self.out_dir,
+                )
+            elif not self.may_write:
                 warn_user(
                     HOOK_SAVED_NOTHING,
                     "Another process writes to %s: process %d saves nothing. If the processes train together, "

@@ -50,5 +50,5 @@ def test_text_is_saved_in_one_dimension_and_no_other_objects() -> None:
     assert get_texts(np.array([1.5])) is None
     refused: list[Any] = [[["a"]], ["a", 1], [None]]
     for values in refused:
-        with pytest.raises(SMDebugTypeError, match="no other objects than text"):
+        with pytest.raises(SMDebugTypeError, match="one-dimensional arrays of text can be saved, and no other objects"):
             get_texts(np.array(values, object))

@@ -119,10 +119,23 @@ def test_a_second_hook_on_the_same_run_is_silent_while_the_first_lives(
     model(torch.zeros(1, 2))
     second.close()
     assert not run.has_ended
-    assert any("Another process writes" in record.message for record in said.records)
+    assert f"Another hook of this process writes to {run.path}: this one saves nothing." in said.text
     training.step()
     assert run.steps == [0, 1]
     assert "Net_fc1.weight" in run.values(1)
+
+
+def test_a_scalar_that_cannot_be_saved_is_named(
+    make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
+    hook = make_hook()
+    hook.register_module(training.model)
+    training.step()
+    hook.save_scalar("large", 10**30)
+    hook.save_scalar("small", 10)
+    hook.close()
+    assert "Not saved: scalar/large (SMDebugTypeError: Only numbers of at most 64 bits" in said.text
+    assert run.values(0)["scalar/small"].item() == 10
 
 
 def test_a_registered_model_that_is_never_called_is_reported(

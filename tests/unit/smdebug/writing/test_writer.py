@@ -199,7 +199,9 @@ def test_only_one_holds_a_claim(tmp_path: Path) -> None:
     assert first.take()
     assert first.take()
     assert not second.take()
+    assert second.is_held_here
     first.release()
+    assert not second.is_held_here
     assert second.take()
     second.release()
     assert not list(tmp_path.iterdir())
