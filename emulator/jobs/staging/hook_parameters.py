@@ -152,6 +152,10 @@ def _check_flag(text: str) -> str:
     return "" if text in _FLAG_WORDS else "which is neither true nor false"
 
 
+def _check_workers(text: str) -> str:
+    return "" if text in ("all", "one") else "which counts as one: give all or one"
+
+
 def _check_reductions(text: str) -> str:
     unknown = sorted({each.strip() for each in text.split(",")} - REDUCTIONS - {""})
     known = f"{', '.join(_PLAIN_REDUCTIONS)}, and each of these with the prefix abs_"
@@ -174,6 +178,7 @@ _CHECKS: Mapping[str, Callable[[str], str]] = {
     "save_steps": _check_steps,
     "reductions": _check_reductions,
     "include_regex": _check_patterns,
+    "include_workers": _check_workers,
     **dict.fromkeys(("save_all", "save_histogram", "dry_run"), _check_flag),
 }
 

@@ -79,6 +79,7 @@ def test_what_is_not_a_whole_number() -> None:
         ("reductions", "l1", "of which l1 is not a reduction. Known: ", True),
         ("include_regex", "a{1,2},(", "of which '(' is not a regular expression (missing ), unterminated", True),
         ("save_histogram", "yes", "which is neither true nor false.", True),
+        ("include_workers", "both", "which counts as one: give all or one.", False),
     ],
 )
 def test_a_value_that_fails_or_does_nothing(name: str, value: str, said: str, *, is_refused: bool) -> None:
