@@ -11,7 +11,6 @@ it, and a /sys of its network, without which overlay networks fail.
 """
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
@@ -34,6 +33,7 @@ import click
 import docker
 
 from tests.engine_images import link_image, load_images
+from tests.engine_processes import list_processes, release_namespaces, remove_group
 from tests.waiting import wait_until
 
 RULES_IMAGE = "smdebug-emulator/sagemaker-debugger-rules:latest"
@@ -271,7 +271,7 @@ class EngineNodes:
 
     def kill(self, node: Node) -> None:
         """End a node as a loss of power does: its engine, and every process that it has started."""
-        pids = _list_processes(node)
+        pids = list_processes(node.namespace)
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
@@ -290,7 +290,7 @@ class EngineNodes:
         for namespace in [self.switch, *(node.namespace for node in self.nodes)]:
             if Path(f"/run/netns/{namespace}").exists():
                 _ip("netns", "delete", namespace)
-        _release_namespaces()
+        release_namespaces()
         if self.folder.is_mount():
             subprocess.run(["umount", str(self.folder)], check=True)
         if self.folder.exists():
@@ -332,14 +332,14 @@ class EngineNodes:
     def _stop_engine(self, node: Node) -> None:
         # What it leaves in memory goes with its namespaces, and the rest is in its folder.
         self.kill(node)
-        wait_until(lambda: not _list_processes(node))
+        wait_until(lambda: not list_processes(node.namespace))
         # One hierarchy, or one for each kind of resource, by the version of the kernel's control groups.
         for group in [
             *Path("/sys/fs/cgroup").glob(node.namespace),
             *Path("/sys/fs/cgroup").glob(f"*/{node.namespace}"),
         ]:
             for folder, _, _ in os.walk(group, topdown=False):
-                wait_until(partial(_remove_group, Path(folder)))
+                wait_until(partial(remove_group, Path(folder)))
 
 
 class SwarmNodes(EngineNodes):
@@ -363,60 +363,6 @@ class SwarmNodes(EngineNodes):
             api.join_swarm(
                 [f"{self.manager.address}:2377"], token, listen_addr=f"{node.address}:2377", advertise_addr=node.address
             )
-
-
-def _remove_group(folder: Path) -> bool:
-    """Remove a control group, unless there is a process in it that nobody has buried yet."""
-    try:
-        folder.rmdir()
-    except OSError as error:
-        if error.errno != errno.EBUSY:
-            raise
-        return False
-    return True
-
-
-def _list_processes(node: Node) -> list[int]:
-    """List the processes that see the network or the mounts of a node's engine."""
-    namespace = Path(f"/run/netns/{node.namespace}")
-    if not namespace.exists():
-        return []
-    network = namespace.stat().st_ino
-    everyone = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                everyone.append((int(entry.name), *((entry / "ns" / kind).stat().st_ino for kind in ("net", "mnt"))))
-    here = Path("/proc/self/ns/mnt").stat().st_ino
-    mounts = {mount for _, net, mount in everyone if net == network} - {here}
-    found = [pid for pid, net, mount in everyone if net == network or mount in mounts]
-    # A container has a network and mounts of its own, but its parent, the shim, has not.
-    return found + _list_children(found)
-
-
-def _list_children(parents: Sequence[int]) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(entry.name))
-    known, unseen = set(parents), list(parents)
-    while unseen:
-        for child in children.get(unseen.pop(), ()):
-            if child not in known:
-                known.add(child)
-                unseen.append(child)
-    return sorted(known - set(parents))
-
-
-def _release_namespaces() -> None:
-    """Remove the mount that the first ``ip netns add`` made for its names, unless somebody has some."""
-    folder = Path("/run/netns")
-    if folder.is_mount() and not any(folder.iterdir()):
-        done = subprocess.run(["umount", str(folder)], check=False, capture_output=True, text=True)
-        if done.returncode and not any(folder.iterdir()):
-            raise RuntimeError(f"`umount {folder}` failed: {done.stderr.strip()}")
 
 
 def _find_free_network() -> str:

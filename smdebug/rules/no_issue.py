@@ -1,4 +1,4 @@
-"""Words for a rule that found no issue: what it judged, or why it could judge nothing."""
+"""StatusDetails of a rule that found no issue, or could judge nothing."""
 
 from collections.abc import Container, Iterable
 from difflib import get_close_matches

@@ -1,6 +1,11 @@
-"""What a trial was asked for, and whether it had any of it."""
+"""Searches for the tensors of a trial, by collection, regex or name."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
+
+from smdebug.exceptions import SMDebugValueError
 
 COLLECTION, REGEX, NAME = "collection", "regex", "tensor"
 
@@ -23,3 +28,13 @@ class Searches:
             self.found += 1
         else:
             self.in_vain[chosen_by, text] = None
+
+
+def compile_patterns(regex: str | Iterable[Any]) -> list[re.Pattern[str]]:
+    """Compile a regex, or several in lists with any nesting; raises SMDebugValueError for an invalid one."""
+    if isinstance(regex, Iterable) and not isinstance(regex, str):
+        return [pattern for part in regex for pattern in compile_patterns(part)]
+    try:
+        return [re.compile(regex)]
+    except re.error as error:
+        raise SMDebugValueError(f"{regex!r} is not a valid regular expression: {error}.") from error

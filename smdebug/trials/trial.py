@@ -1,6 +1,5 @@
 """Trials: a run that was or is being saved, open for questions."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from html import escape
@@ -15,7 +14,7 @@ from smdebug.analysis.utils import read_step_data
 from smdebug.config.collection import Collection
 from smdebug.config.collection_manager import CollectionManager
 from smdebug.environment import INCOMPLETE_STEP_WAIT_WINDOW_KEY, read_number
-from smdebug.exceptions import SMDebugValueError, TensorUnavailable
+from smdebug.exceptions import TensorUnavailable
 from smdebug.format.locations import get_index_path, serialize_tf_device
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
@@ -26,7 +25,7 @@ from smdebug.reading.run_index import RunIndex
 from smdebug.reading.run_steps import DEFAULT_POLL_INTERVAL_S, RunSteps, StepState
 from smdebug.reading.tensor import Tensor
 from smdebug.trials.run_collections import RunCollections
-from smdebug.trials.searches import COLLECTION, NAME, REGEX, Searches
+from smdebug.trials.searches import COLLECTION, NAME, REGEX, Searches, compile_patterns
 from smdebug.trials.step_tensors import StepTensors
 
 if TYPE_CHECKING:
@@ -192,7 +191,7 @@ class Trial:
             chosen_by, text = COLLECTION, found.name
             names = [name for name in names if found.matches(name)]
         if regex is not None:
-            patterns = _compile(regex)
+            patterns = compile_patterns(regex)
             chosen_by, text = REGEX, str(regex)
             names = [name for name in names if any(pattern.search(name) for pattern in patterns)]
         self.searches.count(chosen_by, text, found=bool(names))
@@ -436,15 +435,6 @@ class Trial:
         if step is not None and global_steps == [None]:
             raise KeyError(f"Step {step} of mode {mode.name} was not saved; see trial.steps(modes.{mode.name}).")
         return list({name: None for each in global_steps if each is not None for name in index.names(each)})
-
-
-def _compile(regex: str | Iterable[Any]) -> list[re.Pattern[str]]:
-    if isinstance(regex, Iterable) and not isinstance(regex, str):
-        return [pattern for part in regex for pattern in _compile(part)]
-    try:
-        return [re.compile(regex)]
-    except re.error as error:
-        raise SMDebugValueError(f"{regex!r} is not a valid regular expression: {error}.") from error
 
 
 def _check_range(range_steps: Sequence[int | None] | None) -> tuple[int | None, int | None] | None:
