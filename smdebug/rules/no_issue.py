@@ -122,9 +122,10 @@ def describe_steps_not_reached(config: SaveConfig, trial: Trial) -> str:
     assert of_mode is not None
     fields = {name: value for name, value in of_mode.to_json_dict().items() if value or name == "save_interval"}
     said = ", ".join(f"{name} {value}" for name, value in fields.items())
+    of_its_mode = "" if mode is ModeKeys.GLOBAL else f" of mode {mode.name}"
     return (
-        f"is to be saved at none of the steps up to {trial.steps(mode)[-1]} ({said}): change its save configuration, "
-        "or train for longer."
+        f"is to be saved at none of the steps up to {trial.steps(mode)[-1]}{of_its_mode} ({said}): change its save "
+        "configuration, or train for longer."
     )
 
 

@@ -222,8 +222,8 @@ def test_a_collection_that_was_never_due_is_not_to_be_added(evaluate: Any, run: 
     run.write_steps("loss", {0: 1.0, 14: 1.0}, ModeKeys.TRAIN)
     run.end()
     assert evaluate("AllZero", collection_names=name).details.endswith(
-        f" The collection {name} is to be saved at none of the steps up to 14 (save_interval 2, start_step 1000): "
-        "change its save configuration, or train for longer."
+        f" The collection {name} is to be saved at none of the steps up to 14 of mode TRAIN (save_interval 2, "
+        "start_step 1000): change its save configuration, or train for longer."
     )
 
 
