@@ -14,7 +14,7 @@ from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.containers.container import JOB_LABEL, STORE_LABEL
 from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
 from tests.integration.emulator.jobs.runs.killed_harness import WAIT_FOR_GO, let_go, recover, run_and_kill
-from tests.integration.emulator.jobs.runs.test_processing import build_request, describe
+from tests.integration.emulator.jobs.runs.test_processing import LOG, build_request, describe
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -257,8 +257,8 @@ def test_stopping_job_is_stopped_if_the_engine_lost_it(harness: JobHarness, away
 
 
 def test_stopping_processing_job_is_stopped_if_the_engine_lost_it(harness: JobHarness, away: Event) -> None:
-    harness.jobs.processing.create(REGION, build_request(harness, "time.sleep(600)"))
-    wait_until(lambda: len(harness.runtime.find({})) == 1)
+    harness.jobs.processing.create(REGION, build_request(harness, "print('first', flush=True)\ntime.sleep(600)"))
+    wait_until(lambda: "first" in harness.log(LOG, "work/"))
     (container,) = harness.runtime.find({})
     store_stop(harness, ProcessingJob, "work")
     harness.runtime.remove(container.id)
