@@ -34,6 +34,9 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         self._may_skip = False
         # Step and number of the batch that was evaluated and saved last.
         self._evaluated = (-1, 0)
+        self._is_fitting = False
+        # Whether the step in progress is one of a validation in `fit`, which the end of the epoch may change.
+        self._is_held = False
 
     @property
     def is_in_use(self) -> bool:
@@ -58,10 +61,15 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         if self._times_given:
             self._calls_a_step, self._times_given, self._calls = self._times_given, 0, 0
         self._may_skip = self.may_skip_steps()
+        self._is_fitting = False  # a loop of its own begins; the last `fit` may have failed
 
     def may_skip_steps(self) -> bool:
         """Return whether a step that saves nothing only needs to be counted."""
         return self._calls_a_step == 1 and not self._is_one_of_many
+
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
+        """Note that evaluations are validations of this `fit`."""
+        self._is_fitting = True
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
         """Begin a step of `fit`."""
@@ -85,6 +93,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
     def _end_epoch(self, epoch: int, logs: Any) -> None:
         if logs is None:
             return
+        self._is_held = False
         numbers = _flatten(logs)
         if self._evaluated[0] == self.step and "val_loss" in numbers:
             numbers["val_batch"] = self._evaluated[1]
@@ -92,10 +101,11 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
         """End the last step of `fit`."""
+        self._is_fitting = False
         self._end_loop(ModeKeys.TRAIN)
 
     def on_test_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
-        """End the last step of an evaluation."""
+        """End the last step of an evaluation; that of a validation in `fit` ends with the epoch."""
         self._end_loop(ModeKeys.EVAL)
 
     def on_predict_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
@@ -103,7 +113,8 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         self._end_loop(ModeKeys.PREDICT)
 
     def _end_loop(self, mode: ModeKeys) -> None:
-        self.recorder.end()
+        if not self._is_held:
+            self.recorder.end()
         if self.tracer is not None:
             counters = self.recorder.counters
             self.tracer.end_loop(mode, counters.mode_steps.get(mode, 0), counters.step)
@@ -116,9 +127,10 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
             if self._calls % self._calls_a_step:
                 return
         recorder = self.recorder
-        if recorder.is_open:
+        if recorder.is_open and not self._is_held:
             # Callbacks have added values to the step. From now on, a step is written once, when the next one begins.
             recorder.saves_late = True
+        self._is_held = False
         if mode is not recorder.mode:
             recorder.change_mode(mode)
         plan = recorder.begin()
@@ -172,7 +184,9 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
         if mode == ModeKeys.TRAIN:
             variables = get_optimizer_variables(getattr(names.model, "optimizer", None))
             self.save_variables(variables, state, CollectionKeys.OPTIMIZER_VARIABLES)
-        if not self.recorder.saves_late:
+        # The end of the epoch replaces the loss of its last validation step. No reader sees both.
+        self._is_held = mode is ModeKeys.EVAL and self._is_fitting
+        if not (self.recorder.saves_late or self._is_held):
             # Callbacks may still add values to the step later.
             self.recorder.publish()
 

@@ -121,6 +121,39 @@ def test_modes_and_steps_are_keras_own(
     assert run.collections()["collections"]["losses"]["tensor_names"] == ["loss", "val_loss"]
 
 
+def test_a_validation_step_is_not_visible_before_its_epoch_has_ended(
+    make_hook: MakeHook, run: WrittenRun, quick_way_without_xla: dict[str, bool]
+) -> None:
+    """There its loss is replaced by that of the training; a rule would judge the one or the other, as time has it."""
+    hook = make_hook()
+    seen: list[tuple[str, list[int]]] = []
+
+    class Reader(keras.callbacks.Callback):
+        def on_test_end(self, logs: Any = None) -> None:
+            seen.append(("validation", run.steps))
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            seen.append(("epoch", run.steps))
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            if batch == 0:
+                seen.append(("batch", run.steps))
+
+    model, reader = make_model(**quick_way_without_xla), Reader()
+    fit(model, hook, reader, validation_data=(X[:16], Y[:16]), batch_size=20)
+    assert seen == [
+        ("batch", [0]),
+        ("validation", [0, 1]),
+        ("epoch", [0, 1, 2]),
+        ("batch", [0, 1, 2, 3]),
+        ("validation", [0, 1, 2, 3, 4]),
+        ("epoch", [0, 1, 2, 3, 4, 5]),
+    ]
+    seen.clear()
+    model.evaluate(X[:16], Y[:16], batch_size=20, callbacks=[hook, reader], verbose=0)
+    assert seen == [("validation", [0, 1, 2, 3, 4, 5, 6])]
+
+
 def test_predict_returns_what_it_did_and_shows_it(
     make_hook: MakeHook, run: WrittenRun, quick_way: dict[str, bool]
 ) -> None:
