@@ -2,8 +2,9 @@
 
 from collections.abc import Container, Iterable
 from difflib import get_close_matches
+from math import isnan
 
-from smdebug.config.collection import BUILT_IN_COLLECTIONS, Collection
+from smdebug.config.collection import BUILT_IN_COLLECTIONS, Collection, CollectionKeys
 from smdebug.config.save_config import SaveConfig
 from smdebug.job_warnings import RULE_HAD_LITTLE_TO_JUDGE, RULE_WITHOUT_COLLECTION, warn_user
 from smdebug.mode_keys import ModeKeys
@@ -31,9 +32,9 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
             return details
         code, details = RULE_WITHOUT_COLLECTION, f"{in_vain}: {describe_vain_questions(rule)}"
     elif not rule.inspected:
-        code, details = RULE_WITHOUT_COLLECTION, f"{in_vain}: {rule.inspects}. {describe_lack(rule)}"
+        code, details = RULE_WITHOUT_COLLECTION, f"{in_vain}: {rule.inspects}. {rule.remark() or describe_lack(rule)}"
     else:
-        shortage = rule.shortage()
+        shortage = rule.shortage() or describe_no_numbers(rule)
         is_partial = report.values.total() < report.evaluated or report.has_one_value
         # The first step of a rule that compares steps has no value, which needs no warning.
         is_little = is_partial and report.has_few_values
@@ -44,7 +45,7 @@ def describe_no_issue(rule: Rule, report: RuleReport) -> str:
         if is_partial:
             said = "had little to judge:" if is_little else "had" if shortage else "judged:"
             details += f" It {said} {describe_values(rule, report)}."
-    if isinstance(rule, BuiltInRule):
+    if isinstance(rule, BuiltInRule) and rule.inspected:
         details = " ".join(filter(None, (details, rule.remark())))
     if code:
         warn_user(code, "%s", details)
@@ -73,8 +74,18 @@ def describe_vain_questions(rule: Rule) -> str:
     return " ".join(said)
 
 
+def describe_no_numbers(rule: BuiltInRule) -> str:
+    """Say that all that a rule measured is NaN, which is on no side of a threshold; empty if any of it is not."""
+    measured = [value for quantity in rule.watched_quantities.values() for value in quantity.values]
+    if not measured or not all(map(isnan, measured)):
+        return ""
+    return "all that it measured is NaN. The rule ExplodingTensor names the tensor that first had NaN or infinity."
+
+
 def describe_lack(rule: BuiltInRule) -> str:
     """Say why a rule found nothing to look at, by its parameters and by what the run has of its collections."""
+    if "XGBoost" not in rule.frameworks and CollectionKeys.TREES in rule.base_trial.collections():
+        return "XGBoost has no such tensors: the rule is for neural networks."
     patterns = [each.name for each in rule.parameters if each.name.endswith("regex")]
     given = {name: rule.values[name] for name in patterns if rule.values[name] and not rule.is_default(name)}
     lacks = [f"No such tensor was saved with a name that {name} {','.join(given[name])} finds." for name in given]
@@ -104,7 +115,9 @@ def describe_absence(name: str, trial: Trial, known: Container[str] = ()) -> str
         is_known = name in BUILT_IN_COLLECTIONS or name in known
         near = () if is_known else get_close_matches(name, {*saved, *BUILT_IN_COLLECTIONS} - {name}, n=1)
         meant = f"There is no collection {name}. Did you mean {near[0]}?" if near else ""
-        return meant or f"Add the collection {name} to the job's DebugHookConfig."
+        in_keras = name in (CollectionKeys.LABELS, CollectionKeys.PREDICTIONS) and CollectionKeys.OUTPUTS in saved
+        instead = f", or, for a Keras model, {CollectionKeys.OUTPUTS}, which has the {name} there" if in_keras else ""
+        return meant or f"Add the collection {name} to the job's DebugHookConfig{instead}."
     if collection.include_regex:
         found = ", ".join(collection.include_regex)
         return f"The collection {name} is there, and its include_regex {found} found no tensor: correct it."

@@ -48,9 +48,10 @@ class Confusion(BuiltInRule):
     or if share[j][i] > max_off_diag for some j != i. Classes that were never predicted are left out.
 
     The tensors are those named by `labels` and `predictions`; where there is none, those of the collections
-    labels_collection and predictions_collection, paired in the order of their names. If category_no is None, the
-    highest class number gives the number of classes. A probability of at least 0.5 means class 1; in a row of scores,
-    the highest is the predicted class. The rule judges steps from start_step up to, but not including, end_step.
+    labels_collection and predictions_collection, paired in the order of their names. Of a Keras model, save the
+    collection outputs instead of these two: it has tensors of both names. If category_no is None, the highest class
+    number gives the number of classes. A probability of at least 0.5 means class 1; in a row of scores, the highest is
+    the predicted class. The rule judges steps from start_step up to, but not including, end_step.
 
     Source: AWS's documentation of the rule Confusion (category_no None, labels "labels", predictions "predictions",
     labels_collection "labels", predictions_collection "predictions", min_diag 0.9, max_off_diag 0.1). Taken literally,

@@ -5,7 +5,12 @@ from typing import ClassVar
 
 from smdebug.mode_keys import ModeKeys
 from smdebug.rules.built_in_rule import ALL_FRAMEWORKS, TENSOR_CHOICE, USE_LOSSES, BuiltInRule
-from smdebug.rules.measuring.losses import choose_collected_losses, choose_scalars, keep_scalars
+from smdebug.rules.measuring.losses import (
+    choose_collected_losses,
+    choose_scalars,
+    drop_training_losses,
+    keep_scalars,
+)
 from smdebug.rules.parameters import choice, integer, number
 from smdebug.rules.watched_quantity import Limit
 
@@ -62,8 +67,9 @@ class LossNotDecreasing(BuiltInRule):
     loss modules with one number per sample, as the mean of these numbers.
 
     If no mode is given, a loss is judged by its EVAL steps if it was saved in EVAL so far, else by its TRAIN steps,
-    else by all its steps. A training that validates once an epoch has few EVAL steps, seldom num_steps apart, and then
-    the rule compares nothing: the example therefore sets mode to TRAIN.
+    else by all its steps. In an EVAL step, a loss beside one whose name begins with val_, validation, eval or test is a
+    training loss, and is not judged. A training that validates once an epoch has few EVAL steps, seldom num_steps
+    apart, and then the rule compares nothing: the example therefore sets mode to TRAIN.
 
     Source: AWS's documentation of the rule LossNotDecreasing (collection_names None, tensor_regex None,
     use_losses_collection True, num_steps 10, diff_percent 0.1, increase_threshold_percent 5, mode EVAL, TRAIN, GLOBAL
@@ -106,6 +112,8 @@ class LossNotDecreasing(BuiltInRule):
         names = set(choose_scalars(self.tensors, step, self._collections, self.values["tensor_regex"]))
         if self.values["use_losses_collection"]:
             names.update(keep_scalars(self.tensors, step, choose_collected_losses(self.tensors, step)))
+        if self.base_trial.mode(step) is ModeKeys.EVAL:
+            names = set(drop_training_losses(names))
         for name in sorted(names):
             mode = self._choose_mode(name, step)
             if mode is not ModeKeys.GLOBAL and self.base_trial.mode(step) is not mode:
@@ -130,7 +138,8 @@ class LossNotDecreasing(BuiltInRule):
             return ""
         modes = ", ".join(mode.name for mode in _MODES if mode in seen)
         return (
-            f"Losses were saved in mode {modes}, but none in mode {self.values['mode']}, which the rule has to judge."
+            f"Losses were saved in mode {modes}, but none in mode {self.values['mode']}, which the rule has to judge: "
+            "set mode to one that has losses, or leave it out."
         )
 
     def _choose_mode(self, name: str, step: int) -> ModeKeys:

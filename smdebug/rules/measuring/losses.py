@@ -101,6 +101,17 @@ def _is_scalar(tensors: StepTensors, place: WorkerTensor) -> bool:
     return value is not None and value.size == 1 and value.dtype.kind in "fiub"
 
 
+def drop_training_losses(names: Iterable[str]) -> list[str]:
+    """Return the names without those that stand beside a val_loss: Keras saves an epoch's losses in an EVAL step.
+
+    >>> drop_training_losses(["loss", "val_loss"]), drop_training_losses(["loss"])
+    (['val_loss'], ['loss'])
+    """
+    names = list(names)
+    named = [name for name in names if _VALIDATION.search(name) or _TRAINING.search(name)]
+    return named if any(map(_VALIDATION.search, names)) else names
+
+
 def split_losses(names: Iterable[str], mode: ModeKeys | None) -> tuple[list[str], list[str]]:
     """Split the losses of one step into (training, validation).
 

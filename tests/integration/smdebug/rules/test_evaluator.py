@@ -183,7 +183,10 @@ def test_a_mode_without_losses_is_named(evaluate: Any, run: RunMaker) -> None:
     run.write_steps("loss", {0: 1.0, 1: 0.5}, ModeKeys.TRAIN)
     run.end()
     details = evaluate("LossNotDecreasing", mode="EVAL").details
-    assert details.endswith("Losses were saved in mode TRAIN, but none in mode EVAL, which the rule has to judge.")
+    assert details.endswith(
+        "(collection losses, collection_names or tensor_regex). Losses were saved in mode TRAIN, but none in mode "
+        "EVAL, which the rule has to judge: set mode to one that has losses, or leave it out."
+    )
 
 
 def test_regex_that_matches_nothing_is_not_an_issue(evaluate: Any, run: RunMaker) -> None:
@@ -211,6 +214,27 @@ def test_an_existing_collection_is_not_suggested(
     run.write_steps("loss", {0: 1.0, 1: 1.0})
     run.end()
     assert evaluate("DeadRelu").details.endswith(f" {advice}")
+
+
+@pytest.mark.parametrize(
+    ("rule", "there", "advice"),
+    [
+        ("VanishingGradient", "trees", "XGBoost has no such tensors: the rule is for neural networks."),
+        ("Confusion", "trees", "Add the collection predictions to the job's DebugHookConfig."),
+        (
+            "Confusion",
+            "outputs",
+            "DebugHookConfig, or, for a Keras model, outputs, which has the predictions there.",
+        ),
+    ],
+)
+def test_the_advice_is_one_for_the_frameworks_run(
+    evaluate: Any, run: RunMaker, rule: str, there: str, advice: str
+) -> None:
+    run.write_collections({there: set()})
+    run.write_steps("loss", {0: 1.0})
+    run.end()
+    assert evaluate(rule).details.endswith(f" {advice}")
 
 
 @pytest.mark.parametrize("name", ["gradients", "mine"])

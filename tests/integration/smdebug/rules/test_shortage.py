@@ -155,6 +155,19 @@ def test_validation_losses_fewer_than_the_patience_were_not_judged(
     assert len(read_warnings(reported)) == (not is_judged)
 
 
+def test_ratios_that_are_all_nan_were_not_judged(evaluate: Any, run: RunMaker, reported: Path) -> None:
+    run.write_collections({"weights": {"fc.weight"}})
+    for step in range(3):
+        run.write_step(step, {"fc.weight": np.full(3, 1.0 if step == 0 else np.nan)})
+    run.end()
+    details = evaluate("WeightUpdateRatio").details
+    assert details.startswith(
+        "Rule WeightUpdateRatio judged nothing. It could not fire in 3 steps, the last of them 2: all that it measured "
+        "is NaN. The rule ExplodingTensor names the tensor that first had NaN or infinity."
+    )
+    assert read_warnings(reported) == [("RuleHadLittleToJudge", details)]
+
+
 def test_an_empty_tensor_is_nothing_to_measure(evaluate: Any, run: RunMaker, reported: Path) -> None:
     run.write_steps("empty", {step: np.zeros((0, 3)) for step in range(3)})
     run.end()
