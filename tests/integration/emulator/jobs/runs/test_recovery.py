@@ -258,6 +258,7 @@ def test_stopping_job_is_stopped_if_the_engine_lost_it(harness: JobHarness, away
 
 def test_stopping_processing_job_is_stopped_if_the_engine_lost_it(harness: JobHarness, away: Event) -> None:
     harness.jobs.processing.create(REGION, build_request(harness, "print('first', flush=True)\ntime.sleep(600)"))
+    wait_until(lambda: "ProcessingStartTime" in describe(harness))
     wait_until(lambda: "first" in harness.log(LOG, "work/"))
     (container,) = harness.runtime.find({})
     store_stop(harness, ProcessingJob, "work")
