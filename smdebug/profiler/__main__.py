@@ -63,7 +63,10 @@ def _format(found: Mapping[str, Any]) -> Iterator[str]:
         rows.append([each["process"], str(each["steps"]), median, f"{each['seconds']:.1f} s", *shares])
     yield from _align(rows)
     if any(each[part] is None for each in found["time"] for part in _PARTS):
-        yield "-: not traced; data loading is in the steps that DataloaderProfilingConfig names."
+        yield (
+            "-: not traced. Data loading is traced in the steps that DataloaderProfilingConfig names; for Keras, so "
+            "are the passes, but not in steps that are saved."
+        )
     if not found["ended"]:
         yield "The job has not ended: this is what has come so far."
 

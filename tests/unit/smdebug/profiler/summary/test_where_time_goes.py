@@ -50,7 +50,7 @@ def test_what_was_not_traced_is_reported(tmp_path: Path, capsys: pytest.CaptureF
     maker.add_events(build_loop(11, waits=False))
     text = say(maker, capsys)
     assert "33.0 s (31 %)  22.0 s (21 %)  -             50.0 s (48 %)" in text
-    assert "data loading is in the steps that DataloaderProfilingConfig names" in text
+    assert "traced in the steps that DataloaderProfilingConfig names; for Keras, so are the passes" in text
     assert "The job has not ended" in text
 
 
