@@ -126,20 +126,17 @@ def describe_absence(name: str, trial: Trial, known: Container[str] = ()) -> str
 
 def describe_steps_not_reached(config: SaveConfig, trial: Trial) -> str:
     """Say that a save config saves none of a run's steps, and what to do; empty if it saves one, or leaves it open."""
-    configs = {mode: config.mode_save_configs[mode] for mode in trial.modes() or [ModeKeys.GLOBAL]}
-    for mode, each in configs.items():
-        first = None if each is None else each.get_next_step(0)
-        if each is None or (first is not None and first <= trial.steps(mode)[-1]):
+    told = ""
+    for mode in trial.modes() or [ModeKeys.GLOBAL]:
+        of_mode, steps = config.mode_save_configs[mode], trial.steps(mode, show_incomplete_steps=True)
+        first = None if of_mode is None else of_mode.get_next_step(0)
+        if of_mode is None or not steps or (first is not None and first <= steps[-1]):
             return ""
-    mode, of_mode = next(iter(configs.items()))
-    assert of_mode is not None
-    fields = {name: value for name, value in of_mode.to_json_dict().items() if value or name == "save_interval"}
-    said = ", ".join(f"{name} {value}" for name, value in fields.items())
-    of_its_mode = "" if mode is ModeKeys.GLOBAL else f" of mode {mode.name}"
-    return (
-        f"is to be saved at none of the steps up to {trial.steps(mode)[-1]}{of_its_mode} ({said}): change its save "
-        "configuration, or train for longer."
-    )
+        fields = {name: value for name, value in of_mode.to_json_dict().items() if value or name == "save_interval"}
+        said = ", ".join(f"{name} {value}" for name, value in fields.items())
+        of_its_mode = "" if mode is ModeKeys.GLOBAL else f" of mode {mode.name}"
+        told = told or f"is to be saved at none of the steps up to {steps[-1]}{of_its_mode} ({said})"
+    return f"{told}: change its save configuration, or train for longer."
 
 
 def describe_values(rule: BuiltInRule, report: RuleReport) -> str:

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from smdebug.config.collection import Collection
+from smdebug.config.collection_manager import CollectionManager
+from smdebug.config.save_config import SaveConfig
 from smdebug.rules.container.rule_config import parse_rule_config
 from smdebug.rules.container.verdict import Verdict
 from smdebug.rules.evaluator import judge
@@ -133,6 +136,31 @@ def test_a_rule_whose_name_is_missing_is_told_so(
     details = judge(parse_rule_config(config), tmp_path / "source").details
     assert " my-rule is the RuleConfigurationName: the parameter rule_to_invoke is missing." in details
     assert "is missing" not in custom("Nothing").details
+
+
+def test_what_another_run_without_steps_lacks_is_told(
+    evaluate: Any, storage: Storage, run: RunMaker, tmp_path: Path
+) -> None:
+    """It has collections, and not yet a step of which it could be said that they were not due."""
+    source = ASKING.replace("self, base_trial, by", "self, base_trial, other_trials=None, by")
+    source = source.replace("super().__init__(base_trial)", "super().__init__(base_trial, other_trials=other_trials)")
+    source = source.replace("self.base_trial.tensor_names(step=step,", "self.trials[1].tensor_names(")
+    storage.put("rules/asks.py", source.encode())
+    run.write_steps("loss", {0: 1.0, 1: 2.0})
+    run.end()
+    other = RunMaker(tmp_path / "other")
+    manager = CollectionManager()
+    manager.add(Collection("mine", "^mine", save_config=SaveConfig()))
+    manager.export(other.out_dir, "worker_0_collections.json")
+    other.end()
+    config = build_config(tmp_path, run.out_dir, "Asks", source_s3_uri="s3://runs/rules", name="mine")
+    config["TensorsS3UriOfJobs"] = {"other": other.out_dir}
+    config["RuleParameters"]["other_trials"] = "other"
+    (tmp_path / "source").mkdir()
+    verdict = judge(parse_rule_config(config), tmp_path / "source")
+    assert (
+        "collection mine. The collection mine is there, and its include_regex ^mine found no tensor" in verdict.details
+    )
 
 
 def test_actions_that_are_not_json_are_reported_before_the_code_is_loaded(custom: Any, storage: Storage) -> None:
