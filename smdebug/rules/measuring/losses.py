@@ -107,9 +107,8 @@ def drop_training_losses(names: Iterable[str]) -> list[str]:
     >>> drop_training_losses(["loss", "val_loss"]), drop_training_losses(["loss"])
     (['val_loss'], ['loss'])
     """
-    names = list(names)
-    named = [name for name in names if _VALIDATION.search(name) or _TRAINING.search(name)]
-    return named if any(map(_VALIDATION.search, names)) else names
+    training, validation, unnamed = _split_by_name(names)
+    return [*training, *validation] if validation else [*training, *unnamed]
 
 
 def split_losses(names: Iterable[str], mode: ModeKeys | None) -> tuple[list[str], list[str]]:
@@ -118,17 +117,23 @@ def split_losses(names: Iterable[str], mode: ModeKeys | None) -> tuple[list[str]
     XGBoost and Keras put the kind into the name (train-rmse, validation-rmse, val_loss); for others it is the step's
     mode. A loss beside a val_loss is a training loss, although Keras saves both in an EVAL step. PREDICT has neither.
     """
+    training, validation, unnamed = _split_by_name(names)
+    if validation or mode in (None, ModeKeys.TRAIN, ModeKeys.GLOBAL):
+        training += unnamed
+    elif mode is ModeKeys.EVAL:
+        validation = unnamed
+    return training, validation
+
+
+def _split_by_name(names: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
+    """Split names into those of training losses, of validation losses, and those that do not tell."""
     training: list[str] = []
     validation: list[str] = []
     unnamed: list[str] = []
     for name in names:
         named = training if _TRAINING.search(name) else validation if _VALIDATION.search(name) else unnamed
         named.append(name)
-    if validation or mode in (None, ModeKeys.TRAIN, ModeKeys.GLOBAL):
-        training += unnamed
-    elif mode is ModeKeys.EVAL:
-        validation = unnamed
-    return training, validation
+    return training, validation, unnamed
 
 
 def read_phase_losses(
