@@ -101,7 +101,7 @@ class BatchHook(TensorflowHook, keras.callbacks.Callback):  # type: ignore[misc]
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
         """End the last step of `fit`."""
-        self._is_fitting = False
+        self._is_fitting = self._is_held = False
         self._end_loop(ModeKeys.TRAIN)
 
     def on_test_end(self, logs: Any = None) -> None:  # noqa: ARG002 - as above
