@@ -3,7 +3,6 @@
 Jobs that are only just being stored are included.
 """
 
-import time
 from threading import Event, Thread
 
 import pytest
@@ -131,12 +130,17 @@ def test_a_run_whose_stop_cannot_be_stored_ends_and_so_do_the_others() -> None:
 def test_no_thread_is_left_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run counts as ended a moment before its thread has returned: on a busy machine, a long one."""
     started: list[Thread] = []
+    joined = Event()
 
     class SlowThread(Thread):
         def run(self) -> None:
             started.append(self)
             super().run()
-            time.sleep(0.3)
+            assert joined.wait(60)
+
+        def join(self, timeout: float | None = None) -> None:
+            joined.set()
+            super().join(timeout)
 
     monkeypatch.setattr("emulator.jobs.runs.threads.Thread", SlowThread)
     threads = RunThreads()
