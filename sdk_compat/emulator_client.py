@@ -140,7 +140,7 @@ class EmulatorClient:
 
         If the status differs, ``failure`` is raised with the rule's StatusDetails, the job's FailureReason and the last
         lines of both logs. It is also raised if a rule ends with NoIssuesFound because it judged nothing: its tensors
-        were not saved, or in too few steps for the rule to fire.
+        were not saved, or in too few steps for the rule to fire, or it has no threshold.
 
         Args:
             job: the job's name, an estimator, or another object that ``read_job_name`` accepts.
@@ -169,8 +169,8 @@ class EmulatorClient:
             raise self.failure(f"{verdict}\n{self._explain(described, judged)}")
         if status == "NoIssuesFound" and not may_judge_nothing and _JUDGED_NOTHING in judged.get("StatusDetails", ""):
             raise self.failure(
-                f"{rule} of {name} is NoIssuesFound, but it judged nothing: save what it inspects, or accept this with "
-                f"may_judge_nothing=True.\n{self._explain(described, judged)}"
+                f"{rule} of {name} is NoIssuesFound, but it judged nothing. Its details say what it lacked; to accept "
+                f"this verdict, give may_judge_nothing=True.\n{self._explain(described, judged)}"
             )
 
     def open_trial(self, job: Any) -> Any:

@@ -10,6 +10,8 @@ from smdebug.rules.parameters import number
 from smdebug.rules.watched_quantity import Limit
 from smdebug.trials.step_tensors import WorkerTensor
 
+_WITHOUT_THRESHOLD = "neither max_threshold nor min_threshold is given. Give one of them."
+
 
 class TensorVariance(BuiltInRule):
     """Fires at a step where a tensor's variance is above max_threshold or below min_threshold, on any worker.
@@ -19,8 +21,8 @@ class TensorVariance(BuiltInRule):
     nor below.
 
     The rule inspects the tensors of collection_names, and those whose names match tensor_regex; one of the two is
-    required. With neither threshold, the rule never fires: the verdict says so, and the report shows the largest
-    variance of each step, from which you can choose thresholds.
+    required. With neither threshold, the rule never fires: the verdict says that it judged nothing, and the report
+    shows the largest variance of each step, from which you can choose thresholds.
 
     Source: AWS's documentation of the rule TensorVariance (collection_names None, tensor_regex None, max_threshold
     None, min_threshold None).
@@ -57,13 +59,11 @@ class TensorVariance(BuiltInRule):
             self._limits.insert(0, Limit("largest variance", math.inf if highest is None else highest))
         self._has_threshold = highest is not None or lowest is not None
         if not self._has_threshold:
-            self.logger.warning("Rule %s: %s", self.rule_name, self.remark())
+            self.logger.warning("Rule %s cannot fire: %s", self.rule_name, _WITHOUT_THRESHOLD)
 
-    def remark(self) -> str:
+    def shortage(self) -> str:
         """Say that nothing can be found where no threshold is given."""
-        if self._has_threshold:
-            return ""
-        return "The rule cannot fire, because neither max_threshold nor min_threshold is given: give one of them."
+        return super().shortage() if self._has_threshold else _WITHOUT_THRESHOLD
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether a variance is out of bounds at this global step; TensorUnavailableForStep if none is known."""

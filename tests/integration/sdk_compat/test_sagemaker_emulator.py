@@ -317,7 +317,7 @@ def test_methods_of_a_decorated_class_have_it() -> None:
 
 def test_a_rule_that_judged_nothing_is_no_proof(emulator: SageMakerEmulator) -> None:
     emulator.assert_rule(JOB, "TensorVariance", "NoIssuesFound", may_judge_nothing=True)
-    said = r"(?s)is NoIssuesFound, but it judged nothing: save what .*no collection gradient\. Did you mean gradients\?"
+    said = r"(?s)but it judged nothing\. Its details .*no collection gradient\. Did you mean gradients\?"
     with pytest.raises(AssertionError, match=said):
         emulator.assert_rule(JOB, "TensorVariance", "NoIssuesFound")
 
