@@ -29,11 +29,14 @@ def _little_between_looks(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(carrier, name, 1 << 20)
 
 
-def write_endless(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
-    os.truncate(path, _ENDLESS)
-    return path
+def write_endless(setup: Setup, path: str) -> Path:
+    """Write an endless file that is never seen before it has its size: an empty one would come at once."""
+    made = setup.volumes / "endless"
+    made.touch()
+    os.truncate(made, _ENDLESS)
+    endless = setup.there / path
+    endless.parent.mkdir(parents=True, exist_ok=True)
+    return made.rename(endless)
 
 
 def list_arriving(setup: Setup) -> list[Path]:
@@ -43,7 +46,7 @@ def list_arriving(setup: Setup) -> list[Path]:
 def begin(setup: Setup, path: str) -> Path:
     """Begin to carry, and have an endless file under way."""
     setup.make().fill(NAME, "node", setup.folders)
-    endless = write_endless(setup.there / path)
+    endless = write_endless(setup, path)
     wait_until(lambda: list_arriving(setup) != [])
     return endless
 
@@ -123,7 +126,7 @@ def test_what_is_cut_or_removed_while_it_comes_is_never_seen(setup: Setup) -> No
     os.truncate(cut, 3 << 20)
     wait_until((setup.here / "folder" / "cut").exists)
     assert (setup.here / "folder" / "cut").stat().st_size == 3 << 20
-    write_endless(setup.there / "folder" / "gone")
+    write_endless(setup, "folder/gone")
     wait_until(lambda: list_arriving(setup) != [])
     shutil.rmtree(setup.there / "folder")
     write(setup.there / "folder", "a file in its place")
