@@ -211,16 +211,6 @@ def name_user(uid: int) -> str:
         return str(uid)
 
 
-def wait_until_free(state_dir: Path, timeout: float) -> bool:
-    """Wait until no emulator holds ``state_dir``; return False if ``timeout`` seconds pass first."""
-    deadline = time.monotonic() + timeout
-    while not is_free(state_dir):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True
-
-
 def is_free(state_dir: Path) -> bool:
     """Return whether no emulator holds ``state_dir``."""
     try:

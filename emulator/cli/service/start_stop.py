@@ -6,12 +6,13 @@ import ctypes
 import gc
 import logging
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,7 @@ from emulator.exceptions import StartupError
 from emulator.gateway.addresses import is_in_container
 from emulator.security.keys import NAME as KEYS_NAME
 from emulator.settings import DEFAULT_S3_BUCKET, Settings
-from emulator.state.folder import describe_unwritable, make_state_dir, remove_unused, wait_until_free
+from emulator.state.folder import describe_unwritable, make_state_dir, remove_unused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -302,7 +303,26 @@ def stop(state_dir: Path | None) -> None:
     """Stop the emulator and wait until it has ended."""
     settings = read_settings(state_dir)
     record = find_running(settings)
-    os.kill(record.pid, signal.SIGTERM)
-    if not wait_until_free(settings.state_dir, _STOP_SECONDS):
+    if not _end_process(record.pid, _STOP_SECONDS):
         fail(f"The emulator (process {record.pid}) is still stopping its jobs after {_STOP_SECONDS:.0f} s.")
     click.echo(f"Stopped the emulator at {record.endpoint_url}.")
+
+
+def _end_process(pid: int, timeout: float) -> bool:
+    """Send SIGTERM to a process and wait until it has ended; return False if ``timeout`` seconds pass first.
+
+    The lock of the state folder is not enough to wait for: the process releases it before its last lines of log, and
+    for a moment while it restarts.
+    """
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+        ended = select.poll()
+        ended.register(pidfd, select.POLLIN)
+        return bool(ended.poll(timeout * 1000))
+    finally:
+        os.close(pidfd)

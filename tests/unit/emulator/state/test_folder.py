@@ -16,7 +16,6 @@ from emulator.state.folder import (
     is_free,
     make_state_dir,
     remove_unused,
-    wait_until_free,
 )
 
 
@@ -29,10 +28,10 @@ def test_an_instance_is_found_while_it_runs(tmp_path: Path) -> None:
     assert find_running_emulator(state) == RunningEmulator(
         os.getpid(), "http://127.0.0.1:1", "us-east-1", VERSION, "1" * 12
     )
-    assert not wait_until_free(state, 0.0)
+    assert not is_free(state)
     folder.close()
     assert find_running_emulator(state) is None
-    assert wait_until_free(state, 0.0)
+    assert is_free(state)
 
 
 def test_a_folder_has_one_instance(tmp_path: Path) -> None:
