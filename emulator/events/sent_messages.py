@@ -96,6 +96,11 @@ def format_sent(message: SentMessage) -> str:
         said = [f"processing job {detail['ProcessingJobName']}", detail["ProcessingJobStatus"]]
         # A rule's message goes on with what to do: here the line says what happened.
         said += str(detail.get("ExitMessage") or "").strip().splitlines()[:1]
+    elif "HyperParameterTuningJobName" in detail:
+        said = [f"tuning job {detail['HyperParameterTuningJobName']}", detail["HyperParameterTuningJobStatus"]]
+    elif "pipelineExecutionArn" in detail:
+        execution = detail["pipelineExecutionArn"].partition(":pipeline/")[2]
+        said = [f"pipeline {execution}", detail["currentPipelineExecutionStatus"]]
     else:
         said = [
             f"training job {detail['TrainingJobName']}",

@@ -159,3 +159,23 @@ def test_of_what_a_rule_said_the_line_has_what_happened() -> None:
     }
     shown = format_sent(SentMessage(1, 0, "EventBridge", "us-east-1", {"detail": detail}))
     assert shown.endswith("processing job job-Rule-1  Completed  It fired.")
+
+
+@pytest.mark.parametrize(
+    ("detail", "line"),
+    [
+        (
+            {"HyperParameterTuningJobName": "tuned", "HyperParameterTuningJobStatus": "Completed"},
+            "tuning job tuned  Completed",
+        ),
+        (
+            {
+                "pipelineExecutionArn": "arn:aws:sagemaker:us-east-1:123456789012:pipeline/steps/execution/abc",
+                "currentPipelineExecutionStatus": "Succeeded",
+            },
+            "pipeline steps/execution/abc  Succeeded",
+        ),
+    ],
+)
+def test_events_of_tuning_jobs_and_pipelines_have_lines(detail: dict[str, Any], line: str) -> None:
+    assert format_sent(SentMessage(1, 0, "EventBridge", "us-east-1", {"detail": detail})).endswith(line)
