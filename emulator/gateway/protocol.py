@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from emulator.exceptions import SerializationException
@@ -127,7 +128,7 @@ def dump_json(value: Any) -> bytes:
 
 def _parse(body: bytes) -> dict[str, Any]:
     try:
-        request = json.loads(body, parse_constant=_refuse_constant) if body.strip() else {}
+        request = json.loads(body, parse_constant=_refuse_constant, parse_float=_parse_float) if body.strip() else {}
         if b"\\ud" in body.lower():
             json.dumps(request, ensure_ascii=False).encode()  # half of a surrogate pair is not text
     except (ValueError, RecursionError) as error:
@@ -139,6 +140,14 @@ def _parse(body: bytes) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
+
+
+def _parse_float(text: str) -> float:
+    """Parse a number; one such as 1e400 would become infinity, which neither JSON nor SQLite can store."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text} is too large a number")
+    return number
 
 
 def _drop_nulls(value: Any, depth: int = 0) -> Any:

@@ -184,7 +184,17 @@ def test_a_wrong_type_is_a_serialization_exception(changes: dict[str, Any], text
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b"[]", b'"x"', b"\xff\xfe", b'{"MaxResults": NaN}', b"[" * 100_000, b'{"a":' * 100_000]
+    "body",
+    [
+        b"{",
+        b"[]",
+        b'"x"',
+        b"\xff\xfe",
+        b'{"MaxResults": NaN}',
+        b'{"MaxResults": 1e400}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+    ],
 )
 def test_what_is_not_a_json_object_is_a_serialization_exception(body: bytes) -> None:
     with pytest.raises(SerializationException):
