@@ -111,8 +111,8 @@ class Contents:
         list(self._pool.map(self._send_if_large, self._list_unsent()))
 
     def read_small(self) -> Iterator[tuple[str, bytes]]:
-        """Yield name and content of the files that are not sent yet, which are the small ones after ``send_large``."""
-        for name in self._list_unsent():
+        """Yield name and content of the small files that are not sent yet."""
+        for name in self._list_small():
             yield name, (self._folder / name).read_bytes()
 
     def note_logged(self, names: Iterable[str]) -> None:
@@ -135,7 +135,7 @@ class Contents:
         for key, _, length in self._packed.values():
             used[key] += length
         sparse = [name for name, (key, _, _) in self._packed.items() if 2 * used[key] < self._pack_sizes[key]]
-        names = {*self._list_unsent(), *self._in_log, *sparse}
+        names = {*self._list_small(), *self._in_log, *sparse}
         batch, size = dict[str, bytes](), 0
         for name in sorted(names - freed):
             batch[name] = (self._folder / name).read_bytes()
@@ -172,10 +172,16 @@ class Contents:
         with self._guard:
             return sorted(self._unsent)
 
+    def _list_small(self) -> list[str]:
+        """Return the unsent files that are not large: one may have been taken since ``send_large``, for the next time."""
+        return [name for name in self._list_unsent() if not self._is_large(name)]
+
+    def _is_large(self, name: str) -> bool:
+        return (self._folder / name).stat().st_size >= _SMALL_BYTES
+
     def _send_if_large(self, name: str) -> None:
-        path = self._folder / name
-        if path.stat().st_size >= _SMALL_BYTES:
-            self._bucket.put_file(f"{OBJECTS}/{name}", path)
+        if self._is_large(name):
+            self._bucket.put_file(f"{OBJECTS}/{name}", self._folder / name)
             with self._guard:
                 self._unsent.discard(name)
 

@@ -70,3 +70,19 @@ def test_folder_and_bucket_are_compared_at_the_start(
         assert [name for name, _ in contents.read_small()] == ["ab/small"]
         contents.drop(freed)
     assert list(bucket.list("objects")) == ["ab/large"]
+
+
+def test_a_large_file_that_came_after_the_others_were_sent_waits_for_the_next_time(
+    build: Callable[..., Contents], bucket: Bucket, tmp_path: Path
+) -> None:
+    contents = build()
+    with contents.attempt() as freed:
+        contents.send_large()
+        write(tmp_path, "ab/large", 100_000)
+        contents.take("ab/large")
+        assert dict(contents.read_small()) == {}
+        contents.pack(freed)
+        assert contents.describe_packs(freed) == {}
+    with contents.attempt():
+        contents.send_large()
+    assert list(bucket.list("objects")) == ["ab/large"]
