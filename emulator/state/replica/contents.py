@@ -173,7 +173,7 @@ class Contents:
             return sorted(self._unsent)
 
     def _list_small(self) -> list[str]:
-        """Return the unsent files that are not large: one may have been taken since ``send_large``, for the next time."""
+        """Return the unsent files that are not large: a large one may have been taken since ``send_large``."""
         return [name for name in self._list_unsent() if not self._is_large(name)]
 
     def _is_large(self, name: str) -> bool:
