@@ -37,12 +37,19 @@ def fail_job(harness: JobHarness) -> TrainingJob:
 
 def test_job_whose_folder_is_gone_begins_again_though_its_container_runs(tmp_path: Path) -> None:
     """As where the state was taken from a copy, which has no folders of jobs."""
-    bucket = run_and_kill(tmp_path, WAIT_FOR_GO + "(ml / 'model/m').touch()", rules=[("Waits", "pass")])
+    # The attempts' containers have the same id; their programs do not.
+    bucket = run_and_kill(
+        tmp_path,
+        "\nimport os\n(ml / f'model/{os.getpid()}.program').touch()" + WAIT_FOR_GO + "(ml / 'model/m').touch()",
+        condition="[*harness.settings.state_dir.glob('jobs/**/*.program')]",
+        rules=[("Waits", "pass")],
+    )
     with recover(tmp_path, bucket) as harness:
-        (left,) = [each for each in harness.runtime.find({}) if each.name.endswith("algo-1")]
+        (left,) = (each.stem for each in harness.settings.state_dir.glob("jobs/**/*.program"))
+        assert Path("/proc", left).exists()
         shutil.rmtree(harness.settings.state_dir / "jobs")
         harness.jobs.recover()
-        assert left.id not in {each.id for each in harness.runtime.find({})}
+        wait_until(lambda: not Path("/proc", left).exists())
         harness.wait_for_stage("Training")
         let_go(harness)
         done = harness.wait()
