@@ -6,7 +6,8 @@ from typing import Any
 
 from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.jobs.jobs_of_a_kind import JobsOfAKind
-from emulator.jobs.model.pipeline_execution import PipelineExecution, bind_parameters, copy_results, read_definition
+from emulator.jobs.model.pipeline_definition import check_start
+from emulator.jobs.model.pipeline_execution import PipelineExecution, copy_results
 from emulator.jobs.runs.pipelines.pipeline_run import PipelineRun
 from emulator.jobs.store.listing import cut_page
 
@@ -25,7 +26,7 @@ class PipelineExecutions(JobsOfAKind):
             ValidationException: a step that is not run here, a parameter that does not fit, or a selected step without
                 what it needs; ResourceNotFound: the source of a selective execution; InternalFailure.
         """
-        bind_parameters(read_definition(request["PipelineDefinition"]), request.get("PipelineParameters", ()))
+        check_start(request["PipelineDefinition"], request.get("PipelineParameters", ()))
         for execution in self._store.pages.list_pipeline_executions(region, request["PipelineName"]):
             if execution.request["ClientRequestToken"] == request["ClientRequestToken"]:
                 return execution

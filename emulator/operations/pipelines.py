@@ -7,7 +7,7 @@ from emulator.exceptions import ResourceNotFound, ValidationException
 from emulator.jobs.model.arns import build_arn
 from emulator.jobs.model.descriptions import describe_pipeline_execution as describe_execution
 from emulator.jobs.model.descriptions import describe_steps
-from emulator.jobs.model.pipeline_execution import refuse_needs_of_fail_steps
+from emulator.jobs.model.pipeline_definition import check_order
 from emulator.jobs.store.listing import cut_page
 from emulator.moto_services.sagemaker.pipeline_versions import (
     Version,
@@ -17,7 +17,7 @@ from emulator.moto_services.sagemaker.pipeline_versions import (
     list_versions,
 )
 from emulator.moto_services.sagemaker.pipeline_versions import describe_pipeline as describe_stored
-from emulator.moto_services.sagemaker.pipelines import find_pipeline
+from emulator.moto_services.sagemaker.pipelines import find_pipeline, record_run
 from emulator.operations.context import Context, Request, Response
 from emulator.operations.members import declare_members
 
@@ -28,11 +28,11 @@ def create_pipeline(request: Request, context: Context) -> Response | None:  # n
     """Check the definition; moto stores the pipeline.
 
     Raises:
-        ValidationException: a step depends on a Fail step.
+        ValidationException: its steps cannot be run in any order.
     """
     # A definition that is malformed is reported when it is started.
     with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        refuse_needs_of_fail_steps(json.loads(request.get("PipelineDefinition", "{}")))
+        check_order(json.loads(request.get("PipelineDefinition", "{}")))
     return None
 
 
@@ -40,7 +40,7 @@ def update_pipeline(request: Request, context: Context) -> Response | None:
     """Check the definition; moto changes the pipeline.
 
     Raises:
-        ValidationException: a step depends on a Fail step.
+        ValidationException: its steps cannot be run in any order.
     """
     return create_pipeline(request, context)
 
@@ -80,7 +80,9 @@ def start_pipeline_execution(request: Request, context: Context) -> Response:
     started["PipelineVersionId"] = version["id"]
     if pipeline.parallelism:
         started.setdefault("ParallelismConfiguration", dict(pipeline.parallelism))
-    return {"PipelineExecutionArn": context.jobs.pipelines.start(context.region, started).arn}
+    execution = context.jobs.pipelines.start(context.region, started)
+    record_run(context.account_id, context.region, name, execution.creation_ms)
+    return {"PipelineExecutionArn": execution.arn}
 
 
 def describe_pipeline_execution(request: Request, context: Context) -> Response:
@@ -177,12 +179,13 @@ def list_pipeline_executions(request: Request, context: Context) -> Response:
 
     Raises:
         ValidationException: the NextToken is invalid.
-        ResourceNotFound: no version has the alias that was requested.
+        ResourceNotFound: the pipeline does not exist, or no version has the alias that was requested.
     """
-    version_id = None
-    if "PipelineVersionAlias" in request:
-        version_id = _find_version(request, context, request["PipelineName"])["id"]
-    executions, next_token = context.jobs.pipelines.list_page(context.region, request, version_id)
+    name = request["PipelineName"].rpartition("/")[2]
+    version = _find_version(request, context, name)
+    version_id = version["id"] if "PipelineVersionAlias" in request else None
+    named = {**request, "PipelineName": name}
+    executions, next_token = context.jobs.pipelines.list_page(context.region, named, version_id)
     summaries = [describe_execution(execution) for execution in executions]
     return {"PipelineExecutionSummaries": summaries, "NextToken": next_token}
 

@@ -9,7 +9,8 @@ from emulator.api.account_services import RequestAccounts
 from emulator.api.jobs.job_filters import read_filter
 from emulator.exceptions import ResourceNotFound
 from emulator.jobs import Jobs
-from emulator.jobs.model.pipeline_execution import PipelineExecution, PlannedStep
+from emulator.jobs.model.pipeline_definition import PlannedStep
+from emulator.jobs.model.pipeline_execution import PipelineExecution
 
 _EXECUTIONS = f"{PREFIX}pipeline-executions"
 
@@ -63,7 +64,7 @@ def _summarize(execution: PipelineExecution) -> dict[str, Any]:
 
 def _describe(execution: PipelineExecution) -> dict[str, Any]:
     from emulator.jobs.model.descriptions import describe_pipeline_execution
-    from emulator.jobs.model.pipeline_execution import bind_parameters
+    from emulator.jobs.model.pipeline_definition import bind_parameters
 
     return {
         **_summarize(execution),

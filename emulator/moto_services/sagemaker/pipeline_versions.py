@@ -45,6 +45,7 @@ def keeping_versions() -> AbstractContextManager[None]:
         elif aliases:
             raise ValidationException("PipelineVersionAliases cannot be given: the definition does not change.")
         pipeline.versions = versions
+        pipeline.last_modified_time = datetime.now(UTC).replace(tzinfo=None)  # moto leaves that of the creation
         return build_answer({**updated, "PipelineVersionId": versions[-1]["id"]})
 
     return replaced(SageMakerResponse, create_pipeline=create_pipeline, update_pipeline=update_pipeline)

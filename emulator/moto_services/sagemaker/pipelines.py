@@ -3,12 +3,13 @@
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from emulator.exceptions import ValidationException
 from emulator.moto_services.locks import service_lock
 from emulator.moto_services.replacements import replaced
-from emulator.moto_services.unit_of_work import reading
+from emulator.moto_services.unit_of_work import keeping, reading
 
 
 class StoredPipeline(NamedTuple):
@@ -27,6 +28,17 @@ def find_pipeline(account_id: str, region: str, name: str) -> StoredPipeline | N
         if pipeline is None:
             return None
         return StoredPipeline(read_definition(pipeline), pipeline.parallelism_configuration)
+
+
+def record_run(account_id: str, region: str, name: str, start_ms: int) -> None:
+    """Record the start of an execution, for LastRunTime and LastExecutionTime."""
+    from moto.sagemaker.models import sagemaker_backends
+
+    start = datetime.fromtimestamp(start_ms / 1000, UTC).replace(tzinfo=None)  # as moto's own times
+    with keeping(), service_lock("sagemaker"):
+        pipeline = sagemaker_backends[account_id][region].pipelines.get(name)
+        if pipeline is not None and (pipeline.last_execution_time is None or pipeline.last_execution_time < start):
+            pipeline.last_execution_time = start
 
 
 def read_definition(pipeline: Any) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from emulator.jobs.model.pipeline_execution import PipelineExecution, bind_parameters, follow_path, plan_steps, resolve
+from emulator.jobs.model.pipeline_definition import bind_parameters, follow_path, plan_steps, resolve
+from emulator.jobs.model.pipeline_execution import PipelineExecution
 
 
 class References:

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES, PipelineExecution, is_true, plan_steps
+from emulator.jobs.model.pipeline_definition import is_true, plan_steps
+from emulator.jobs.model.pipeline_execution import EXECUTION_STATUSES, PipelineExecution
 
 logger = logging.getLogger(__name__)
 

@@ -52,7 +52,10 @@ def test_each_definition_is_a_version(service: Service, versions: str) -> None:
 
 def test_a_version_is_described_and_started(service: Service, versions: str) -> None:
     client = service.client()
-    assert client.describe_pipeline(PipelineName=versions)["PipelineDefinition"] == define(fail("Three"))
+    described = client.describe_pipeline(PipelineName=versions)
+    assert described["PipelineDefinition"] == define(fail("Three"))
+    assert described["LastModifiedTime"] > described["CreationTime"]
+    assert "LastRunTime" not in described
     second = client.describe_pipeline(PipelineName=versions, PipelineVersionId=2)
     assert second["PipelineDefinition"] == define(fail("Two"))
     of_alias = client.describe_pipeline(PipelineName=versions, PipelineVersionAlias="stable")
@@ -65,6 +68,11 @@ def test_a_version_is_described_and_started(service: Service, versions: str) -> 
     assert list_versions(service, versions)[2]["LastExecutionPipelineExecutionArn"] == arn
     of_version = client.list_pipeline_executions(PipelineName=versions, PipelineVersionAlias="stable")
     assert [each["PipelineExecutionArn"] for each in of_version["PipelineExecutionSummaries"]] == [arn]
+    by_arn = client.list_pipeline_executions(PipelineName=described["PipelineArn"])["PipelineExecutionSummaries"]
+    assert len(by_arn) == 3
+    (listed,) = client.list_pipelines(PipelineNamePrefix=versions)["PipelineSummaries"]
+    last = by_arn[0]["StartTime"]
+    assert listed["LastExecutionTime"] == client.describe_pipeline(PipelineName=versions)["LastRunTime"] == last
 
 
 def test_a_version_gets_a_name_and_aliases(service: Service) -> None:
@@ -103,6 +111,6 @@ def test_what_does_not_exist(service: Service, versions: str) -> None:
         client.list_pipeline_executions(PipelineName=versions, PipelineVersionAlias="x")
     with pytest.raises(ClientError, match=r"ValidationException.*cannot both be given"):
         client.describe_pipeline(PipelineName=versions, PipelineVersionAlias="stable", PipelineVersionId=1)
-    for operation in (client.list_pipeline_versions, client.describe_pipeline):
+    for operation in (client.list_pipeline_versions, client.describe_pipeline, client.list_pipeline_executions):
         with pytest.raises(ClientError, match=r"ResourceNotFound.*'nobodys' does not exist"):
             operation(PipelineName="nobodys")

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from emulator.exceptions import ValidationException
-from emulator.jobs.model.pipeline_execution import (
+from emulator.jobs.model.pipeline_definition import (
     bind_parameters,
+    check_order,
+    check_start,
     follow_path,
     is_true,
     plan_steps,
@@ -25,6 +27,10 @@ DESCRIPTION = {
 
 def step(name: str, arguments: Any = None, kind: str = "Training", **members: Any) -> dict[str, Any]:
     return {"Name": name, "Type": kind, "Arguments": arguments or {}, **members}
+
+
+def behind_a_condition(*steps: dict[str, Any]) -> dict[str, Any]:
+    return step("If", {"Conditions": [], "IfSteps": list(steps)}, kind="Condition")
 
 
 def test_needs_are_those_named_and_those_referred_to() -> None:
@@ -122,14 +128,64 @@ def test_parameters_have_the_given_value_or_the_default() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "not a JSON object"),
-        ("[]", "not a JSON object"),
-        (json.dumps({"Steps": [step("A", [1])]}), "not a JSON object"),
+        ("{", "is not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[]", r"wrong at its top level: \[\] is not of type 'object'"),
+        ("{}", "wrong at its top level: 'Steps' is a required property"),
+        (json.dumps({"Steps": [step("A", [1])]}), r"wrong at Steps\[0\].Arguments: \[1\] is not of type"),
+        (json.dumps({"Steps": [{**step("A"), "Type": []}]}), r"wrong at Steps\[0\].Type: \[\] is not of type 'string'"),
+        (json.dumps({"Steps": [step("A", kind="Condition")]}), r"Steps\[0\].Arguments: 'Conditions' is a required"),
+        (
+            json.dumps({"Steps": [step("A", OutputParameters=[{}])]}),
+            r"OutputParameters\[0\]: 'OutputName' is a required",
+        ),
+        (json.dumps({"Parameters": [{}], "Steps": []}), r"wrong at Parameters\[0\]: 'Name' is a required property"),
+        (json.dumps({"Parameters": 3, "Steps": []}), "wrong at Parameters: 3 is not of type 'array'"),
         (json.dumps({"Steps": [step("C", kind="EMR")]}), r"are not emulated: C \(EMR\)"),
-        (json.dumps({"Steps": [step("C", {"IfSteps": [step("T", kind="Transform")]}, kind="Condition")]}), r"T \(Tran"),
+        (json.dumps({"Steps": [behind_a_condition(step("T", kind="Transform"))]}), r"T \(Transform\)"),
         (json.dumps({"Steps": [step("A", DependsOn=["Gone"])]}), "A needs Gone, which the pipeline does not have"),
     ],
 )
 def test_a_definition_that_cannot_run_is_refused(text: str, said: str) -> None:
     with pytest.raises(ValidationException, match=said):
         read_definition(text)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([step("A"), step("A")], "the same name: A"),
+        ([behind_a_condition(step("If"))], "the same name: If"),
+        ([step("A", DependsOn=["A"])], "this cycle could ever start, as each needs the next: A -> A"),
+        ([step("A", DependsOn=["C"]), step("B", {"x": {"Get": "Steps.A.y"}}), step("C", DependsOn=["B"])], "cycle"),
+        (
+            [step("If", {"Conditions": [{"Get": "Steps.In.y"}], "IfSteps": [step("In")]}, kind="Condition")],
+            "needs the next: (If -> In -> If|In -> If -> In)",
+        ),
+        ([step("F", kind="Fail"), step("A", DependsOn=["F"])], "A can not depends on F"),
+    ],
+)
+def test_steps_that_can_run_in_no_order_are_refused(steps: list[dict[str, Any]], said: str) -> None:
+    with pytest.raises(ValidationException, match=said):
+        check_order({"Steps": steps})
+    with pytest.raises(ValidationException, match=said):
+        read_definition(json.dumps({"Steps": steps}))
+
+
+def test_a_cycle_is_told_in_the_order_of_its_needs() -> None:
+    steps = [step("A", DependsOn=["C"]), step("B", DependsOn=["A"]), step("C", DependsOn=["B"])]
+    with pytest.raises(ValidationException, match=r"(A -> C -> B -> A|B -> A -> C -> B|C -> B -> A -> C)"):
+        check_order({"Steps": steps})
+
+
+def test_a_parameter_is_one_of_its_values() -> None:
+    parameter = {"Name": "size", "Type": "String", "DefaultValue": "small", "EnumValues": ["small", "large"]}
+    text = json.dumps({"Parameters": [parameter], "Steps": []})
+    check_start(text, [])
+    check_start(text, [{"Name": "size", "Value": "large"}])
+    with pytest.raises(ValidationException, match=r"'huge' of the parameter size is not one of its .*: small, large"):
+        check_start(text, [{"Name": "size", "Value": "huge"}])
+
+
+def test_a_reference_that_is_no_path_is_not_one() -> None:
+    assert not plan_steps({"Steps": [step("A", {"x": {"Get": 3}})]})["A"].needs
