@@ -7,6 +7,7 @@ from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.runs.containers.logs import TRAINING_GROUP
 from emulator.moto_services.sagemaker.trial_components import JobComponent, TrialComponents
+from emulator.number_text import read_number
 from emulator.services import Services
 
 # The end of a component's name, and the type of its source.
@@ -113,10 +114,8 @@ class ExperimentJobs:
 def _build_parameters(given: Mapping[str, str], resources: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     parameters: dict[str, dict[str, Any]] = {}
     for name, value in given.items():
-        try:
-            parameters[name] = {"NumberValue": float(value)}
-        except ValueError:
-            parameters[name] = {"StringValue": value}
+        number = read_number(value)
+        parameters[name] = {"StringValue": value} if number is None else {"NumberValue": number}
     for name in ("InstanceCount", "VolumeSizeInGB"):
         if name in resources:
             parameters[f"SageMaker.{name}"] = {"NumberValue": float(resources[name])}

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, create_engine, event
 
+from emulator.number_text import read_number
 from emulator.state.write_ahead import use_write_ahead_log
 
 
@@ -55,5 +56,6 @@ def _configure_connection(connection: Any, _record: object, *, followed: bool) -
     # By default, Python's sqlite3 begins a transaction only at the first write. All statements that load one job have
     # to see the same state of it.
     connection.isolation_level = None
+    connection.create_function("read_number", 1, read_number, deterministic=True)  # for the filters of Search
     use_write_ahead_log(connection, followed=followed)
     connection.execute("PRAGMA foreign_keys = ON")

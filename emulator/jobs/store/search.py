@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from sqlalchemy import Float, and_, case, exists, func, literal, or_, select, union_all
-from sqlalchemy import cast as sql_cast
+from sqlalchemy import and_, exists, func, literal, or_, select, union_all
 
 from emulator.exceptions import ValidationException
 from emulator.jobs.store import tables
+from emulator.number_text import read_number
 from emulator.service_model import load_service_model
 
 if TYPE_CHECKING:
@@ -264,13 +263,12 @@ def _compare(found: Property, each: Mapping[str, Any]) -> ColumnElement[bool]:
         return found.value.is_not(None) if operator == "Exists" else found.value.is_(None)
     if value is None:
         raise ValidationException(f"The filter on {found.name} has the operator {operator}: it needs a Value.")
-    number = _read_number(value)
+    number = read_number(value)
     if found.kind == "text" or (found.kind == "hyperparameter" and (number is None or operator in ("Contains", "In"))):
         return _compare_text(found, operator, value)
     if found.kind == "hyperparameter":
         # A hyperparameter is text. If it and the Value are both numbers, they are compared as numbers.
-        is_number = found.value.op("GLOB")("*[0-9]*") & ~found.value.op("GLOB")("*[^-+.eE0-9]*")
-        return case((is_number, _apply(sql_cast(found.value, Float), operator, number)), else_=operator == "NotEquals")
+        return _apply(func.read_number(found.value), operator, number)
     read = _READERS.get(found.kind)
     wanted = None if read is None else read(value)
     if wanted is None:
@@ -297,14 +295,6 @@ def _apply(column: ColumnElement[Any], operator: str, value: Any) -> ColumnEleme
     return or_(condition, column.is_(None)) if operator == "NotEquals" else condition
 
 
-def _read_number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
 def _read_boolean(text: str) -> int | None:
     return {"true": 1, "false": 0}.get(text.lower())
 
@@ -319,7 +309,7 @@ def _read_time_ms(text: str) -> int | None:
 
 
 _READERS: Mapping[Kind, Callable[[str], float | None]] = {
-    "number": _read_number,
+    "number": read_number,
     "time": _read_time_ms,
     "boolean": _read_boolean,
 }

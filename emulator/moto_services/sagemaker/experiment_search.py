@@ -1,14 +1,15 @@
 """Search expressions over experiments, trials and trial components."""
 
-import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 
 from emulator.exceptions import ValidationException
+from emulator.number_text import read_number
 from emulator.service_model import load_service_model
 
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -154,11 +155,10 @@ def _to_number(value: Any) -> float | None:
     """Read a number, or a time as epoch seconds, in UTC unless it has a time zone."""
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        try:
+    if isinstance(value, int | float):
+        return float(value)
+    number = read_number(value)
+    if number is None:
+        with suppress(TypeError, ValueError):
             return _to_number(datetime.fromisoformat(value))
-        except (TypeError, ValueError):
-            return None
-    return number if math.isfinite(number) else None
+    return number

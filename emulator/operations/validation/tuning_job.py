@@ -6,6 +6,7 @@ from typing import Any
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.tuning_job import RANGES, TuningJob
 from emulator.jobs.runs.tuning.hyperparameters import count_combinations
+from emulator.number_text import read_number
 from emulator.operations.context import Context, Request
 from emulator.operations.validation import training_job
 from emulator.operations.validation.surroundings import check_surroundings
@@ -130,19 +131,19 @@ def _check_ranges(job: TuningJob, definition: Mapping[str, Any]) -> None:
 
 
 def _check_numbers(name: str, kind: str, each: Mapping[str, Any]) -> None:
-    read = int if kind == "IntegerParameterRanges" else float
-    try:
-        low, high = read(each["MinValue"]), read(each["MaxValue"])
-    except ValueError:
+    texts = each["MinValue"], each["MaxValue"]
+    low, high = map(read_number, texts)
+    whole = kind == "IntegerParameterRanges"
+    if low is None or high is None or (whole and not all(text.lstrip("+-").isdecimal() for text in texts)):
         raise ValidationException(
             f"MinValue {each['MinValue']!r} and MaxValue {each['MaxValue']!r} of {name!r} must be numbers of {kind}."
-        ) from None
+        )
     if not low <= high:
         raise ValidationException(f"MinValue of {name!r} must not be more than MaxValue.")
     scaling = each.get("ScalingType")
     if scaling == "Logarithmic" and low <= 0:
         raise ValidationException(f"{name!r} has ScalingType Logarithmic: MinValue must be more than 0.")
-    if scaling == "ReverseLogarithmic" and (read is int or low < 0 or high >= 1):
+    if scaling == "ReverseLogarithmic" and (whole or low < 0 or high >= 1):
         raise ValidationException(
             f"{name!r} has ScalingType ReverseLogarithmic: it must be continuous, from 0 to less than 1."
         )

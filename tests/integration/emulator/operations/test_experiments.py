@@ -136,7 +136,7 @@ def test_components_are_found_by_any_of_their_parents(service: Service) -> None:
 
 def test_a_job_with_an_experiment_becomes_a_trial_component(service: Service) -> None:
     client, harness = service.client(), service.harness
-    request = harness.request("tried", HyperParameters={"lr": "0.5", "kind": "x"})
+    request = harness.request("tried", HyperParameters={"lr": "0.5", "kind": "x", "clip": "inf"})
     request["AlgorithmSpecification"]["ContainerEntrypoint"] = [sys.executable, "-I", "-S", "-c", TRAINING]
     request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
     with pytest.raises(ClientError) as caught:
@@ -156,6 +156,7 @@ def test_a_job_with_an_experiment_becomes_a_trial_component(service: Service) ->
     assert found["Source"]["SourceArn"].endswith(":training-job/tried")
     assert found["Parameters"]["lr"] == {"NumberValue": 0.5}
     assert found["Parameters"]["kind"] == {"StringValue": "x"}
+    assert found["Parameters"]["clip"] == {"StringValue": "inf"}, "JSON has no such number"
     (metric,) = found["Metrics"]
     assert (metric["MetricName"], metric["Last"], metric["Max"], metric["Count"]) == ("loss", 0.25, 0.5, 2)
     assert found["OutputArtifacts"]["SageMaker.ModelArtifact"]["Value"].endswith("model.tar.gz")

@@ -30,7 +30,7 @@ def add(store: JobStore, name: str, at: int, region: str = REGION) -> None:
     tags = []
     if name != "d":
         request |= {
-            "HyperParameters": {"epochs": str(9 + at), "learning.rate": "0.10", "kind": f'"k{at}"'},
+            "HyperParameters": {"epochs": str(9 + at), "learning.rate": "0.10", "kind": f'"k{at}"', "sdk": f"2.{at}.0"},
             "EnableManagedSpotTraining": at == 1,
             "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": at + 1},
             "AlgorithmSpecification": {"ContainerEntrypoint": ["run", name]},
@@ -92,6 +92,9 @@ def find(store: JobStore, *filters: tuple[str, ...], **members: Any) -> str:
         (("HyperParameters.epochs", "LessThan", "9.5"), "a"),
         (("HyperParameters.learning.rate", "Equals", "0.1"), "abc"),
         (("HyperParameters.kind", "Equals", '"k1"'), "b"),
+        (("HyperParameters.sdk", "Equals", "2.1.0"), "b"),
+        (("HyperParameters.sdk", "Equals", "2.1"), ""),
+        (("HyperParameters.sdk", "GreaterThan", "2"), ""),
         (("HyperParameters.kind", "NotEquals", "1"), "abcd"),
         (("HyperParameters.kind", "Contains", "k"), "abc"),
         (("Tags.team", "Equals", "t0"), "a"),
@@ -219,7 +222,7 @@ def test_lists_are_not_sorted_by_and_nested_names_have_to_fit(store: JobStore) -
 
 
 def test_suggestions(store: JobStore) -> None:
-    names = ["HyperParameters.epochs", "HyperParameters.kind", "HyperParameters.learning.rate"]
+    names = ["HyperParameters.epochs", "HyperParameters.kind", "HyperParameters.learning.rate", "HyperParameters.sdk"]
     assert store.pages.suggest_property_names(REGION, "Hyper") == names
     assert store.pages.suggest_property_names(REGION, "") == [
         *names,
