@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
@@ -10,6 +10,7 @@ from flask import Blueprint, Response, jsonify, request
 from emulator.api import PREFIX
 from emulator.api.account_services import RequestAccounts, read_number
 from emulator.api.jobs.training_jobs import list_events
+from emulator.events.sent_messages import SentMessage
 from emulator.exceptions import ResourceLimitExceeded
 from emulator.services import Services
 
@@ -125,9 +126,9 @@ def follow(
         is_written = version != known
         sent = store.messages.list_sent(after, _AT_ONCE) if is_written else []
         if sent:
+            is_complete = sent[0].sequence == after + 1
             after = sent[-1].sequence
-            names = {str(name) for each in sent for name in _list_names(each.content)}
-            yield _format("change", {"jobs": sorted(names), "sequence": after}, after)
+            yield _format_sent(sent, is_complete=is_complete)
         elif is_written and store.messages.get_last_sent() < after:
             after = store.messages.get_last_sent()
             yield _format("hello", {"sequence": after}, after)
@@ -145,6 +146,15 @@ def follow(
         if silent >= _SILENT_POLLS:
             silent = 0
             yield ": still here\n\n"
+
+
+def _format_sent(sent: Sequence[SentMessage], *, is_complete: bool) -> str:
+    """Name the jobs of the messages; if there were more than these, the client must load everything."""
+    last = sent[-1].sequence
+    if not is_complete:
+        return _format("hello", {"sequence": last}, last)
+    names = {str(name) for each in sent for name in _list_names(each.content)}
+    return _format("change", {"jobs": sorted(names), "sequence": last}, last)
 
 
 def _list_names(content: Any) -> list[str]:

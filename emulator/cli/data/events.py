@@ -50,22 +50,33 @@ def events(state_dir: Path | None, account: str | None, limit: int, *, follow: b
 
     This also works while the emulator is stopped.
     """
-    after, wanted = 0, limit
+    last: SentMessage | None = None
     try:
         read = _choose_source(read_settings(state_dir), account)
+        found = read(0, limit)
         while True:
-            found = read(after, wanted)
             for message in found:
                 click.echo(encode_sent(message) if as_json else format_sent(message))
             sys.stdout.flush()
-            after, wanted = found[-1].sequence if found else after, -1
+            last = found[-1] if found else last
             if not follow:
                 return
             time.sleep(_FOLLOW_SECONDS)
+            found = read(0, -1) if last is None else _read_new(read, last)
     except StartupError as error:
         fail(str(error))
     except KeyboardInterrupt:
         return
+
+
+def _read_new(read: Callable[[int, int], list[SentMessage]], last: SentMessage) -> list[SentMessage]:
+    """Read the messages after ``last``; if a reset has deleted it, those since then, which count from 1 again."""
+    found = read(last.sequence - 1, -1)
+    if found[:1] == [last]:
+        return found[1:]
+    if found and found[0].sequence > last.sequence:  # so many were sent that it is no longer stored
+        return found
+    return read(0, -1)
 
 
 def _choose_source(settings: Settings, account: str | None) -> Callable[[int, int], list[SentMessage]]:

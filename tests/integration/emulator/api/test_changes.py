@@ -56,6 +56,15 @@ def test_a_returning_page_gets_the_changes_it_missed(account: Services) -> None:
     assert parse(list(islice(again, 2))[1]) == ("4", "change", {"jobs": ["fourth", "third"], "sequence": 4})
 
 
+def test_a_page_that_missed_more_than_a_change_names_loads_everything(account: Services) -> None:
+    for number in range(201):
+        send(account, f"job-{number}")
+    stream = follow(account, None, 0, lambda: False)
+    assert parse(list(islice(stream, 2))[1]) == ("201", "hello", {"sequence": 201})
+    within = follow(account, None, 1, lambda: False)
+    assert len(parse(list(islice(within, 2))[1])[2]["jobs"]) == 200
+
+
 def test_a_replaced_state_is_recognised(account: Services) -> None:
     send(account, "first")
     stream = follow(account, None, 500, lambda: False)

@@ -3,12 +3,14 @@
 import json
 import os
 import pty
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -45,6 +47,23 @@ def emulator(shared: ForkedEmulator) -> ForkedEmulator:
     for archive in (shared.state_dir / "forgotten").glob("*"):
         archive.unlink()
     return shared
+
+
+@contextmanager
+def following(emulator: ForkedEmulator) -> Iterator[list[str]]:
+    """Run ``events --follow``; the list gets its lines as they come."""
+    command = [*COMMAND[:-1], "events", "--follow", "--json", "--state-dir", str(emulator.state_dir)]
+    lines: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        reader = threading.Thread(target=lines.extend, args=(process.stdout,))
+        reader.start()
+        try:
+            yield lines
+        finally:
+            process.send_signal(signal.SIGINT)
+            reader.join()
+    assert process.returncode == 0
 
 
 def fill(emulator: ForkedEmulator, name: str) -> None:
@@ -279,6 +298,15 @@ def test_motos_own_reset_forgets_the_jobs_as_well(emulator: ForkedEmulator) -> N
     assert not sagemaker.list_pipeline_executions(PipelineName="one")["PipelineExecutionSummaries"]
     fill(emulator, "one")
     assert read(emulator) == ONE
+
+
+def test_followed_events_go_on_after_a_reset(emulator: ForkedEmulator) -> None:
+    fill(emulator, "one")
+    with following(emulator) as lines:
+        wait_until(lambda: any('"one"' in line for line in lines), lambda: lines)
+        reset(emulator, "--all", "--yes", "--no-undo")
+        fill(emulator, "two")
+        wait_until(lambda: any('"two"' in line for line in lines), lambda: lines)
 
 
 @pytest.mark.nightly  # what is written after any reset is on the disk at once
