@@ -4,6 +4,23 @@ from emulator.exceptions import ValidationException
 from emulator.operations.context import Context, Request, Response
 from emulator.operations.members import declare_members
 
+# What moto finds beside training jobs. It answers a search of pipeline executions with none, as it does not hold them.
+_MOTOS = frozenset(
+    {
+        "Endpoint",
+        "Experiment",
+        "ExperimentTrial",
+        "ExperimentTrialComponent",
+        "FeatureGroup",
+        "Image",
+        "ImageVersion",
+        "ModelPackage",
+        "ModelPackageGroup",
+        "Pipeline",
+        "Project",
+    }
+)
+
 
 @declare_members(
     acts_on=frozenset(
@@ -15,11 +32,17 @@ def search(request: Request, context: Context) -> Response | None:
     """Return one page of training jobs; None for any other resource, which moto has.
 
     Raises:
-        ValidationException: an unknown property, an unsuitable operator or value, or another account.
+        ValidationException: an unknown property, an unsuitable operator or value, another account, or a resource that
+            cannot be searched here.
     """
-    if request["Resource"] == "ExperimentTrialComponent":
+    if (resource := request["Resource"]) not in {"TrainingJob", *_MOTOS}:
+        raise ValidationException(
+            f"Search of {resource} is not emulated: list them instead. What can be searched: TrainingJob, "
+            f"{', '.join(sorted(_MOTOS))}."
+        )
+    if resource == "ExperimentTrialComponent":
         context.jobs.experiments.refresh(context.region)
-    if request["Resource"] != "TrainingJob":
+    if resource != "TrainingJob":
         return None
     if request.get("CrossAccountFilterOption") == "CrossAccount":
         raise ValidationException("CrossAccountFilterOption cannot be CrossAccount: accounts share nothing here.")

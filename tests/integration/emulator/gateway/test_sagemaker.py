@@ -106,6 +106,8 @@ def test_search_finds_training_jobs_here_and_experiments_in_moto(gateway: Gatewa
     (found,) = sagemaker.search(Resource="Experiment")["Results"]
     sagemaker.delete_experiment(ExperimentName="searched")
     assert found["Experiment"]["ExperimentName"] == "searched"
+    with pytest.raises(ClientError, match="Search of PipelineExecution is not emulated: list them instead"):
+        sagemaker.search(Resource="PipelineExecution")
     hint = {"PropertyNameQuery": {"PropertyNameHint": "HyperParameters"}}
     names = sagemaker.get_search_suggestions(Resource="TrainingJob", SuggestionQuery=hint)["PropertyNameSuggestions"]
     assert names == [{"PropertyName": "HyperParameters.epochs"}]
