@@ -204,6 +204,20 @@ class JournalledBackend(S3Backend):
             key.checksum_type = src_key.checksum_type
             key.checksum_parts = src_key.checksum_parts
 
+    def list_objects(
+        self, bucket: Any, prefix: str | None, delimiter: str | None, marker: str | None, max_keys: int | None
+    ) -> Any:
+        """List one page of a bucket by version 1 of the operation, or all of it if ``max_keys`` is None.
+
+        A page has at most ``max_keys`` keys and common prefixes; moto would give every common prefix on each page.
+        """
+        if max_keys is None:
+            return super().list_objects(bucket, prefix, delimiter, marker, None)
+        start_after = marker and (self._pagination_tokens.get(marker) or marker)
+        page, is_truncated, token = self.list_objects_v2(bucket, prefix, delimiter, None, start_after, max_keys)
+        keys = [entry for entry in page if not isinstance(entry, str)]
+        return keys, [entry for entry in page if isinstance(entry, str)], is_truncated, token
+
     def list_objects_v2(
         self,
         bucket: Any,

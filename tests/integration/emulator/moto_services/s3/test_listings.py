@@ -69,6 +69,25 @@ def test_pages_are_those_that_moto_makes_of_all_keys(s3: Any, versioning: bool, 
             assert request["MaxKeys"] == 0 or all(page["KeyCount"] <= request["MaxKeys"] for page in found)
 
 
+def test_each_name_is_on_one_page_of_version_1(s3: Any) -> None:
+    s3.create_bucket(Bucket="version-1")
+    for name in NAMES:
+        s3.put_object(Bucket="version-1", Key=name)
+    for delimiter in ("", "/"):
+        pages = list(
+            s3.get_paginator("list_objects").paginate(
+                Bucket="version-1", Delimiter=delimiter, PaginationConfig={"PageSize": 2}
+            )
+        )
+        parts = [
+            [each["Key"] for each in page.get("Contents", ())] + [p["Prefix"] for p in page.get("CommonPrefixes", ())]
+            for page in pages
+        ]
+        assert all(len(part) == 2 for part in parts[:-1])
+        cut = {name[: name.index("/") + 1] if delimiter and "/" in name else name for name in NAMES}
+        assert [name for part in parts for name in sorted(part)] == sorted(cut)
+
+
 def test_names_stay_in_order_whatever_becomes_of_the_keys() -> None:
     keys = OrderedKeys()
     keys["b"] = 1
