@@ -14,6 +14,7 @@ class DeviceQueue:
 
     def __init__(self) -> None:
         self._copies: list[tuple[str, torch.Tensor]] = []
+        self._devices: set[torch.device] = set()
         self._copied_bytes = 0
         self._numbers: dict[tuple[torch.device, torch.dtype], list[tuple[str, torch.Tensor]]] = {}
 
@@ -31,6 +32,7 @@ class DeviceQueue:
             source = source.resolve_conj()
         copy = torch.empty(source.shape, dtype=source.dtype, device="cpu", pin_memory=True)
         copy.copy_(source, non_blocking=True)
+        self._devices.add(source.device)
         self._copies.append((name, copy))
         self._copied_bytes += copy.nbytes
 
@@ -40,10 +42,12 @@ class DeviceQueue:
             self._numbers.setdefault((number.device, number.dtype), []).append((name, number))
 
     def write(self, writer: StepWriter) -> None:
-        """Wait once for the device, and write everything."""
+        """Wait once for each device, and write everything."""
         copies, self._copies, self._copied_bytes = self._copies, [], 0
-        if copies:
-            torch.cuda.synchronize()
+        # A model may be on several devices, and only one of them is torch's current one.
+        for device in self._devices:
+            torch.cuda.synchronize(device)
+        self._devices.clear()
         for name, copy in copies:
             writer.add_tensor(name, *get_storable(copy))
         numbers, self._numbers = self._numbers, {}
@@ -54,5 +58,6 @@ class DeviceQueue:
     def clear(self) -> None:
         """Forget everything."""
         self._copies.clear()
+        self._devices.clear()
         self._copied_bytes = 0
         self._numbers.clear()

@@ -1,10 +1,14 @@
 """Tests of steps: which are saved, how they are counted, and when each is visible."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 import smdebug.pytorch as smd
+from smdebug.pytorch.tensors.device_queue import DeviceQueue
+from smdebug.writing.step_writer import StepWriter
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
 from tests.unit.smdebug.written_run import WrittenRun
 
@@ -150,6 +154,30 @@ def test_steps_that_save_nothing_are_counted_in_their_mode(
     places = [(run.index(step)["meta"]["mode"], run.index(step)["meta"]["mode_step"]) for step in run.steps]
     assert places == [("TRAIN", 0), ("TRAIN", 4), ("TRAIN", 8), ("EVAL", 3)]
     assert hook.mode_steps[smd.modes.TRAIN] == 11
+
+
+def test_each_device_is_waited_for_before_its_copies_are_written(
+    run: WrittenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model may be on several devices; without a GPU, the one here is the CPU."""
+    waited: list[torch.device] = []
+    empty = torch.empty
+
+    def allocate(shape: torch.Size, *, pin_memory: bool, **options: Any) -> torch.Tensor:
+        assert pin_memory
+        return empty(shape, **options)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
+    monkeypatch.setattr(torch, "empty", allocate)
+    queue = DeviceQueue()
+    queue.add_copy("a", torch.ones(3))
+    writer = StepWriter(str(run.path), "worker_0", 0)
+    queue.write(writer)
+    assert waited == [torch.device("cpu")]
+    queue.write(writer)
+    assert len(waited) == 1, "nothing was queued"
+    writer.close()
+    assert run.values(0)["a"].tolist() == [1, 1, 1]
 
 
 def test_a_step_that_a_cuda_graph_records_is_not_seen(
