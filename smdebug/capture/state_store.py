@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,23 @@ class StateStore:
         return changed
 
     def update_state(self, state: dict[str, Any]) -> None:
-        """Add a state, and write the file atomically: under a temporary name, then renamed."""
+        """Add a state, and write the file atomically: under a temporary name, then renamed.
+
+        If this fails, there is a warning, and the training is captured as before.
+        """
         if not self._folder:
             return
         self._states.append(state)
-        write_whole_file(f"{self._folder}/{METADATA_FILENAME}", [json.dumps(self._states).encode()])
+        path = self._folder / METADATA_FILENAME
+        # Several processes of a training may write at once: each has a temporary name of its own.
+        own = path.with_name(f"{METADATA_FILENAME}.{os.getpid()}")
+        try:
+            write_whole_file(str(own), [json.dumps(self._states).encode()])
+            own.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                own.unlink()
+            get_logger().warning("%s cannot be written (%s): a restarted job counts from an earlier step.", path, error)
 
     def _read(self) -> list[dict[str, Any]]:
         assert self._folder
@@ -79,8 +92,8 @@ class StateStore:
                 path = Path(folder) / name
                 try:
                     found = path.stat()
-                except FileNotFoundError:
-                    # The training may replace its checkpoints at any time.
+                except OSError:
+                    # The training may replace its checkpoints at any time. Or the file cannot be reached.
                     continue
                 files[str(path)] = found.st_size, found.st_mtime_ns
         return files

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,33 @@ def test_each_new_checkpoint_leaves_a_state_and_a_third_run_continues_from_it(
     seen = [state["latest-global-step-seen"] for state in kept]
     assert seen == sorted(set(seen))
     assert list(kept[0]) == ["training-run", "latest-global-step-saved", "latest-global-step-seen", "latest-mode-step"]
+
+
+def test_a_state_that_cannot_be_written_costs_no_step(
+    checkpoints: Path, make_hook: MakeHook, training: Training, run: WrittenRun, said: pytest.LogCaptureFixture
+) -> None:
+    (checkpoints / "metadata.json").mkdir(parents=True)
+    hook = make_hook(include_collections=["weights"])
+    hook.register_module(training.model)
+    for step in range(4):
+        training.step()
+        torch.save(training.model.state_dict(), checkpoints / f"model-{step}.pt")
+    assert run.steps == [0, 1, 2, 3]
+    assert "metadata.json cannot be written" in said.text
+    assert not list(checkpoints.glob("metadata.json.*")), "nothing under a temporary name is left"
+
+
+def test_processes_that_write_a_state_at_once_do_not_disturb_each_other(checkpoints: Path) -> None:
+    code = "from smdebug.capture.state_store import StateStore; store = StateStore()\n"
+    code += "state = {'training-run': 0, 'latest-global-step-saved': None, 'latest-mode-step': {}}\n"
+    code += "for step in range(200): store.update_state({**state, 'latest-global-step-seen': step})"
+    checkpoints.mkdir()
+    started = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in started:
+        assert process.communicate()[1] == ""
+        assert process.returncode == 0
+    assert states(checkpoints)[-1]["latest-global-step-seen"] == 199
+    assert [path.name for path in checkpoints.iterdir()] == ["metadata.json"]
 
 
 def test_what_the_agent_leaves_beside_checkpoints_is_not_a_checkpoint(
