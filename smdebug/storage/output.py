@@ -159,6 +159,16 @@ def withdraw_file(path: str) -> None:
         _remove(path)
 
 
+def delete_file(path: str) -> None:
+    """Delete a file or object, if it exists."""
+    if not is_s3_path(path):
+        _remove(path)
+    elif path_exists(path):
+        bucket, key = split_s3_path(path)
+        with _guarded("delete", path):
+            get_s3_client().delete_object(Bucket=bucket, Key=key)
+
+
 def path_exists(path: str) -> bool:
     """Return whether a file or object exists."""
     if not is_s3_path(path):

@@ -15,7 +15,7 @@ from smdebug.job_warnings import HOOK_SAVED_NOTHING, warn_user
 from smdebug.logger import get_logger
 from smdebug.mode_keys import ModeKeys
 from smdebug.storage.outage import ObjectStoreError
-from smdebug.storage.output import is_s3_path, path_exists, split_s3_path, write_whole_file
+from smdebug.storage.output import delete_file, is_s3_path, path_exists, split_s3_path, write_whole_file
 from smdebug.storage.s3 import get_path_text
 from smdebug.writing.claim import Claim
 from smdebug.writing.step_writer import HeadCache, StepWriter
@@ -142,6 +142,9 @@ class RunWriter:
                     self.out_dir,
                     os.getpid(),
                 )
+        elif self.may_write and self._waits_for_others:
+            # A run that was killed and is started again in the same folder may have left it.
+            delete_file(self._get_ended_path(worker.name))
 
     def open_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepWriter:
         """Return the writer of a step; for the newest step, the same writer as before.
@@ -223,10 +226,18 @@ class RunWriter:
     def _is_last_to_end(self) -> bool:
         if self._worker is None or self._dry_run:
             return True
-        if not self.all_workers or self._worker.count == 1:
+        if not self._waits_for_others:
             return self.may_write
         # Trials stop loading at the end-of-job file, so it must not exist before the slowest worker's last step.
-        own = serialize_tf_device(self._worker.name)
-        write_whole_file(f"{self._root}/{_ENDED_DIR}/{own}", [])
+        write_whole_file(self._get_ended_path(self._worker.name), [])
         names = [f"worker_{rank}" for rank in range(self._worker.count)]
-        return all(path_exists(f"{self._root}/{_ENDED_DIR}/{name}") for name in names)
+        return all(path_exists(self._get_ended_path(name)) for name in names)
+
+    @property
+    def _waits_for_others(self) -> bool:
+        """Whether the last one of several workers writes the end-of-job file."""
+        return self.all_workers and self._worker is not None and self._worker.count > 1 and not is_sagemaker_job()
+
+    def _get_ended_path(self, worker: str) -> str:
+        """Return the path of the file that says that a worker has ended."""
+        return f"{self._root}/{_ENDED_DIR}/{serialize_tf_device(worker)}"

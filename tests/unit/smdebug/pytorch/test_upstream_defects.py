@@ -216,6 +216,27 @@ def test_23_the_end_is_written_by_the_last_worker(tmp_path: Path, monkeypatch: p
     assert (tmp_path / "training_job_end.ts").exists()
 
 
+@pytest.mark.parametrize("place", ["folder", "s3"])
+def test_23_the_end_is_not_that_of_a_killed_run(place: str, tmp_path: Path, storage: Storage) -> None:
+    from smdebug.storage.output import path_exists
+    from smdebug.writing.run_writer import RunWriter, Worker
+
+    root = str(tmp_path) if place == "folder" else f"s3://{BUCKET}/ended-again"
+
+    def start() -> list[RunWriter]:
+        runs = [RunWriter(root, all_workers=True, dry_run=False) for _ in range(2)]
+        for rank, writer in enumerate(runs):
+            writer.start(Worker(f"worker_{rank}", rank == 0, 2))
+        return runs
+
+    start()[1].end()  # the other worker was killed
+    runs = start()
+    runs[0].end()
+    assert not path_exists(f"{root}/training_job_end.ts")
+    runs[1].end()
+    assert path_exists(f"{root}/training_job_end.ts")
+
+
 def test_24_the_end_in_sagemaker_is_the_services_to_write(
     make_hook: MakeHook, training: Training, run: WrittenRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
