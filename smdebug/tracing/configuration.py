@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,25 @@ _PROFILERS = ("cprofile", "pyinstrument")
 _TIMERS = ("total_time", "cpu_time", "off_cpu_time")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Range:
-    """Limits of tracing: from a first step to before a last one, or between two times in seconds since the epoch."""
+    """Limits of tracing: from a first step to before a last one, or between two times in seconds since the epoch.
+
+    A range in time without an end is one step: the first one that is asked for after ``first``.
+    """
 
     first: float
-    end: float
+    end: float | None
     in_steps: bool = True
+    _only_step: int | None = field(default=None, init=False, compare=False)
 
     def holds(self, step: int, now: float) -> bool:
         """Whether a step that begins at a time, in seconds since the epoch, is in the range."""
-        return self.first <= (step if self.in_steps else now) < self.end
+        if self.end is not None:
+            return self.first <= (step if self.in_steps else now) < self.end
+        if self._only_step is None and now >= self.first:
+            self._only_step = step
+        return step == self._only_step
 
 
 @dataclass(frozen=True)
@@ -172,10 +180,7 @@ def _read_range(name: str, inner: Mapping[str, Any], step: int) -> Range | None:
     if in_seconds:
         first = numbers.get("starttimeinsecsinceepoch", time.time())
         duration = numbers.get("durationinseconds", numbers.get("duration"))
-        if duration is None:
-            # A single step: the first one that begins after that time.
-            return Range(first, first + 1)
-        return Range(first, first + duration, in_steps=False)
+        return Range(first, None if duration is None else first + duration, in_steps=False)
     first_step = numbers.get("startstep", float(step))
     if first_step == 0 and "numsteps" not in numbers and "startstep" in numbers:
         return None

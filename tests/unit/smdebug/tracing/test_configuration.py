@@ -75,6 +75,7 @@ def test_nothing_is_traced(tmp_path: Path, content: str, is_said: bool, said: py
         ("{'StartStep': 0}", None),
         ("{'StartTimeInSecSinceEpoch': 100, 'DurationInSeconds': 5}", Range(100, 105, in_steps=False)),
         ("{'StartTimeInSecSinceEpoch': 100, 'Duration': 5}", Range(100, 105, in_steps=False)),
+        ("{'StartTimeInSecSinceEpoch': 100}", Range(100, None, in_steps=False)),
         ("{'ProfilerName': 'cProfile'}", Range(4, 5)),
         ("{}", None),
     ],
@@ -83,6 +84,12 @@ def test_ranges(tmp_path: Path, text: str, wanted: Range | None) -> None:
     config = read(tmp_path, {"PythonProfilingConfig": text})
     assert config is not None
     assert config.python == wanted
+
+
+def test_a_time_without_a_duration_is_the_first_step_after_it() -> None:
+    single = Range(100, None, in_steps=False)
+    held = [single.holds(step, now) for step, now in ((7, 99.0), (8, 100.5), (8, 100.6), (9, 100.7), (10, 200.0))]
+    assert held == [False, True, True, False, False]
 
 
 @pytest.mark.parametrize(
