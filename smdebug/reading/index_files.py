@@ -84,7 +84,7 @@ def parse_index(content: bytes, step: int, worker: str, where: str) -> IndexFile
         if "tensor_payload" not in parsed and "shape_payload" not in parsed:
             raise KeyError("tensor_payload")
         return IndexFile(step, worker, ModeKeys[meta["mode"]], int(meta["mode_step"]), tensors, shapes)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise IndexReaderException(
             f"Index file {where} cannot be read ({type(error).__name__}: {error}). The data of worker {worker} at "
             f"step {step} is lost; delete the file to silence this message."

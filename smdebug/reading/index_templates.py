@@ -63,5 +63,5 @@ def _split(content: bytes) -> tuple[_Head | None, bytes, list[int]]:
             return None, b"", []
         # JSON contains no zero byte, so that files with equal templates differ only in header and checksums.
         return (ModeKeys[meta["mode"]], int(meta["mode_step"]), name), b"\0".join(texts[::2]), checksums
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
         return None, b"", []  # the parser reports what is wrong with it

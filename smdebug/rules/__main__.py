@@ -25,6 +25,7 @@ from smdebug.rules.report.rule_report import RuleReport
 from smdebug.storage.output import is_s3_path
 from smdebug.trials import Trial, create_trial
 from smdebug.trials.create import open_files
+from smdebug.trials.run_collections import check_collections
 
 EXIT_CODES = {NO_ISSUES_FOUND: 0, ISSUES_FOUND: 2, ERROR: 1}
 _INTERRUPTED = 130
@@ -97,9 +98,13 @@ def _open(path: str, *, may_begin: bool) -> Trial:
     # Without this check the rule waits for a missing folder, as it waits for a training that has not started.
     if not is_s3_path(path) and not Path(path).expanduser().is_dir():
         raise SMDebugValueError(f"There is no folder {path}: --trial is a run's folder, or s3://bucket/prefix.")
-    if not open_files(path).list_collections_files():
-        if not may_begin:
+    files = open_files(path)
+    has_begun = bool(files.list_collections_files())
+    if not may_begin:
+        if not has_begun:
             raise SMDebugValueError(f"Nothing was saved at {path}.")
+        check_collections(files)
+    elif not has_begun:
         sys.stderr.write(f"Nothing was saved at {path} yet: waiting for the run to begin (Ctrl-C ends).\n")
         sys.stderr.flush()
     return create_trial(path)

@@ -13,7 +13,7 @@ from smdebug.analysis.plots import ReductionRequired, plot
 from smdebug.exceptions import SMDebugError, SMDebugValueError, TensorUnavailable, TensorUnavailableForStep
 from smdebug.mode_keys import ModeKeys
 from smdebug.trials.create import create_trial, open_files
-from smdebug.trials.run_collections import load_collections
+from smdebug.trials.run_collections import check_collections
 from smdebug.trials.summary import describe_run, describe_values
 from smdebug.trials.trial import Trial
 
@@ -132,11 +132,7 @@ def _check_openable(path: str, job: str | None) -> None:
             "this is not a run: it contains no collections file. Give a hook's out_dir, or the path that contains the "
             "folders collections, events and index; a training creates them with its first step."
         )
-    workers = load_collections(files, names[0]).get_num_workers()
-    if len(names) < workers and not files.has_ended():
-        raise SMDebugValueError(
-            f"{len(names)} of {workers} workers have written their collections so far; try again later."
-        )
+    check_collections(files)
 
 
 def _check_saved(trial: Trial, mode: ModeKeys) -> None:

@@ -93,9 +93,29 @@ def load_collections(files: RunFiles, name: str) -> CollectionManager:
     """
     try:
         (content,) = files.read([name])
-        return CollectionManager.load_from_string(content.decode())
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        return _check_workers(CollectionManager.load_from_string(content.decode()))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise SMDebugValueError(
             f"Collections file {files.locate(name)} cannot be read ({type(error).__name__}: {error}). A copy of "
             "another worker's file can replace it."
         ) from error
+
+
+def _check_workers(manager: CollectionManager) -> CollectionManager:
+    if manager.get_num_workers() < 1:
+        raise ValueError("num_workers is below 1")
+    return manager
+
+
+def check_collections(files: RunFiles) -> None:
+    """Check that a run can be opened without waiting for the collections files of its workers.
+
+    Raises:
+        SMDebugValueError: it cannot, or the first file is not a collections file.
+    """
+    names = files.list_collections_files()
+    workers = load_collections(files, names[0]).get_num_workers()
+    if len(names) < workers and not files.has_ended():
+        raise SMDebugValueError(
+            f"{len(names)} of {workers} workers have written their collections so far; try again later."
+        )

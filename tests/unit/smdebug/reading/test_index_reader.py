@@ -1,4 +1,5 @@
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ def test_parses_what_is_there_and_ignores_the_rest() -> None:
         {"meta": {**META, "mode": "train"}, "tensor_payload": []},
         {"meta": META, "shape_payload": [{"tensorname": "b", "shape": []}]},
         {"meta": META, "tensor_payload": [{"tensorname": "b"}]},
+        {"meta": {**META, "mode_step": math.inf}, "tensor_payload": []},
+        {"meta": META, "tensor_payload": [{"tensorname": "b", "start_idx": math.inf, "length": 1}]},
     ],
 )
 def test_damage_names_file_and_step(content: Any) -> None:

@@ -117,6 +117,10 @@ def test_run_that_has_not_ended(tmp_path: Path, capsys: Any) -> None:
     assert main(["run", "VanishingGradient", "--trial", str(empty), "--no-wait"]) == 1
     assert main(["run", "SimilarAcrossRuns", "--trial", maker.out_dir, "--other-trial", str(empty)]) == 1
     assert capsys.readouterr().out.count("Nothing was saved at") == 2
+    begun = RunMaker(tmp_path / "begun", workers=2)
+    (tmp_path / "begun/collections/000000000/worker_1_collections.json").unlink()
+    assert main(["run", "VanishingGradient", "--trial", begun.out_dir, "--no-wait"]) == 1
+    assert "1 of 2 workers have written their collections so far" in capsys.readouterr().out
 
 
 @pytest.fixture

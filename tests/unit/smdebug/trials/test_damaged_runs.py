@@ -1,6 +1,7 @@
 """Tests of damaged files: documented errors, and undamaged steps readable."""
 
 import json
+import math
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -200,10 +201,18 @@ def test_damaged_collections_of_one_worker(
         ask_everything(trial)
 
 
-def test_damaged_collections_of_all_workers_name_the_file(copy: Path) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        {"collections": {}, "_meta": {}},
+        *({"collections": {}, "_meta": {"num_workers": number}} for number in ("x", 0, math.inf)),
+    ],
+)
+def test_damaged_collections_of_all_workers_name_the_file(copy: Path, content: Any) -> None:
     paths = list(copy.glob("collections/*/*"))
     for path in paths:
-        path.write_bytes(b"{}")
+        path.write_text(json.dumps(content))
     with pytest.raises(SMDebugValueError, match=str(min(paths))):
         create_trial(str(copy))
 
