@@ -152,9 +152,10 @@ class StepTensors:
         return self.read(saved[0]) if saved else None
 
     def read_reduction(self, tensor: WorkerTensor, name: str, of_absolute: bool = False) -> float | None:
-        """Return a saved reduction; None if it was not saved."""
+        """Return a saved reduction; None if it was not saved, or is a complex number."""
         location = tensor.saved.reductions.get((name, of_absolute))
-        return None if location is None else float(np.squeeze(self.read_record(tensor, location)))
+        value = None if location is None else self.read_record(tensor, location)
+        return None if value is None or value.dtype.kind == "c" else float(np.squeeze(value))
 
     def read_mean(self, name: str, step: int) -> float:
         """Return the mean over the elements and workers of a tensor at a global step; NaN if it is not finite.

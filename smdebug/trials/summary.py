@@ -52,7 +52,8 @@ def describe_values(trial: Trial, tname: str, mode: ModeKeys = ModeKeys.GLOBAL) 
     """Yield statistics of a tensor by step and worker: step, worker, dtype, shape, min, max, mean, std, nan, inf.
 
     nan and inf are counts; the other statistics are those of the finite numbers, None if there are none. If only
-    reductions were saved, they are in `reductions`; if a file is damaged, `error` has the message.
+    reductions were saved, those that are not complex are in `reductions`; if a file is damaged, `error` has the
+    message.
 
     Raises:
         TensorUnavailable: the tensor does not exist.
@@ -69,6 +70,7 @@ def describe_values(trial: Trial, tname: str, mode: ModeKeys = ModeKeys.GLOBAL) 
                     line["reductions"] = {
                         f"{'abs_' if of_absolute else ''}{name}": float(np.squeeze(value))
                         for (name, of_absolute), value in sorted(reductions.items())
+                        if np.asarray(value).dtype.kind != "c"
                     }
                 else:
                     line["error"] = str(error)

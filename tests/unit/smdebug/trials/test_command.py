@@ -10,6 +10,7 @@ from smdebug.mode_keys import ModeKeys
 from smdebug.trials.__main__ import main
 from tests.unit.smdebug.object_storage import Storage
 from tests.unit.smdebug.runs import RunMaker
+from tests.unit.smdebug.trials.opened_run import open_run
 
 
 def write(out_dir: str) -> RunMaker:
@@ -65,6 +66,17 @@ def test_values_of_a_tensor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     kind, header, line = capsys.readouterr().out.splitlines()
     assert (kind, len(header)) == ("float64, shape (1,)", 79)
     assert line.split() == ["0", "worker_0", "1.5", "1.5", "1.5", "0", "0", "0"]
+
+
+def test_complex_reductions_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = RunMaker(tmp_path)
+    run.write_step(0, {"smdebug/reductions/mean/wave": np.array(1 + 2j), "smdebug/reductions/norm/wave": 3.0})
+    run.end()
+    assert main([str(tmp_path), "--tensor", "wave"]) == 0
+    assert "norm 3" in capsys.readouterr().out
+    tensors = open_run(tmp_path).step_tensors
+    (saved,) = tensors.saved(["wave"], 0)
+    assert (tensors.read_reduction(saved, "mean"), tensors.read_reduction(saved, "norm")) == (None, 3.0)
 
 
 def test_a_tensor_without_a_value_in_a_mode_is_an_empty_table(
