@@ -50,12 +50,19 @@ sidecar.listen()
 os.rename("{_FOLDER}/new", "{_FOLDER}/{_SOCKET}")
 while True:
     with sidecar.accept()[0] as asking:
-        for port in asking.makefile().readline().split():
+        try:
+            ports = asking.makefile().readline().split()
+        except OSError:
+            continue  # whoever asked is gone
+        for port in ports:
             try:
                 listening.append(socket.create_server(("{LOOPBACK}", int(port)), backlog=1024))
             except OSError:
                 pass  # whoever asks misses it
-        socket.send_fds(asking, [b"."], [each.fileno() for each in listening])
+        try:
+            socket.send_fds(asking, [b"."], [each.fileno() for each in listening])
+        except OSError:
+            pass  # whoever asked is gone
 """
 # Messages of the C library for failed name resolution and connections, and one of curl.
 _SIGNS_OF_NO_NETWORK = re.compile(
