@@ -1,5 +1,6 @@
 """Connection to the Docker engine, and translation of its errors."""
 
+import errno
 import os
 import socket
 from collections.abc import Iterable, Iterator
@@ -142,9 +143,27 @@ def translated(doing: str, *, start: bool = False) -> Iterator[None]:
         urllib3.exceptions.HTTPError,
         OSError,
     ) as exc:
+        # What the client raises for a connection is a RequestException or an error without such a number.
+        if isinstance(exc, OSError) and exc.errno in _ERRORS_OF_FILES:
+            raise (ContainerStartError if start else ContainerRuntimeError)(f"Cannot {doing}: {exc}") from exc
         raise EngineUnavailableError(f"Cannot {doing}: {_describe_silence(exc)}") from exc
 
 
+# Errors of files on this machine, such as those that a container is given: the engine has nothing to do with them.
+_ERRORS_OF_FILES = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EEXIST,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOSPC,
+        errno.ENOTEMPTY,
+        errno.EPERM,
+        errno.EROFS,
+        errno.EXDEV,
+    }
+)
 # Docker puts it into every container.
 _OWN_CONTAINER = Path("/.dockerenv")
 

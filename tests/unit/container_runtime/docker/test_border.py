@@ -1,5 +1,6 @@
 """Tests of the messages about the engine."""
 
+import errno
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ import pytest
 import requests
 
 from container_runtime.docker.border import translated
-from container_runtime.runtime import ContainerRuntimeError, EngineUnavailableError
+from container_runtime.runtime import ContainerRuntimeError, ContainerStartError, EngineUnavailableError
 from container_runtime.swarm.engine import find_address
 
 
@@ -60,6 +61,16 @@ def test_a_container_without_the_socket_says_to_mount_it(monkeypatch: pytest.Mon
     monkeypatch.setattr("container_runtime.docker.border._OWN_CONTAINER", tmp_path)
     said = say_lost("http+docker://localhost/info")
     assert "engine start), give this container its socket (docker run -v /var/run/docker.sock:" in said
+
+
+@pytest.mark.parametrize(("start", "kind"), [(True, ContainerStartError), (False, ContainerRuntimeError)])
+def test_an_error_of_a_file_is_not_one_of_the_engine(start: bool, kind: type[Exception]) -> None:
+    with pytest.raises(kind) as raised, translated("start it", start=start):
+        raise OSError(errno.ENOSPC, "No space left on device", "/scratch")
+    assert type(raised.value) is kind
+    assert str(raised.value) == "Cannot start it: [Errno 28] No space left on device: '/scratch'"
+    with pytest.raises(EngineUnavailableError), translated("ask", start=start):
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
 
 
 def say_lost(url: str) -> str:
