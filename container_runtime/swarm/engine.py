@@ -133,8 +133,8 @@ class SwarmEngine(SwarmContainers):
             name, labels = service["Spec"]["Name"], service["Spec"]["Labels"]
             ports = [each for each in map(int, labels.get(SIDECAR_LABEL, "").split()) if each in self._starts.offered]
             if port in ports:
-                # Do not wait: the proxy of a container whose node does not answer opens when the node answers again.
-                self.open_proxy(name, ports, wait=False)
+                # The proxy of a container whose node does not answer opens when the node answers again.
+                self.reopen_proxy(name, ports)
 
     def count_nodes(self) -> int:
         """Return the number of nodes that accept tasks now."""

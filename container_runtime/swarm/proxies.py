@@ -36,7 +36,7 @@ class _Proxy:
 
     Attributes:
         node: node of the container.
-        pid: id of the container's first process on the node.
+        find_pid: function that returns the id of the container's first process on the node; None if it has ended.
         ports: ports of this machine that the container reaches.
         ready: done once the agent listens.
         keeping: task that receives new connections from the agent.
@@ -44,7 +44,7 @@ class _Proxy:
     """
 
     node: str
-    pid: int
+    find_pid: Callable[[], int | None]
     ports: Sequence[int]
     ready: Future[None] = field(default_factory=Future)
     keeping: asyncio.Task[None] | None = None
@@ -69,20 +69,23 @@ class Proxies:
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxies", daemon=True)
         self._thread.start()
 
-    def open(self, container: str, node: str, pid: int, ports: Sequence[int], *, wait: bool = True) -> None:
+    def open(
+        self, container: str, node: str, find_pid: Callable[[], int | None], ports: Sequence[int], *, wait: bool = True
+    ) -> None:
         """Open a container's proxy. Until ``close``, it is opened again whenever the connection to its agent breaks.
 
         Args:
             container: id of the container.
             node: node of the container.
-            pid: id of the container's first process on the node.
+            find_pid: function that returns the id of the container's first process on the node; None if it has ended.
+                It raises ContainerRuntimeError while the node does not answer, and is then called again.
             ports: ports that the container is to reach.
             wait: whether to wait until the agent listens.
 
         Raises:
             ContainerStartError: the agent refuses, or does not answer.
         """
-        proxy = _Proxy(node, pid, ports)
+        proxy = _Proxy(node, find_pid, ports)
         self._run(self._begin(container, proxy))
         if not wait:
             return
@@ -140,9 +143,13 @@ class Proxies:
     async def _serve(self, proxy: _Proxy) -> bool:
         """Forward the connections that the agent reports. Return whether to retry after the agent has ended."""
         address = await asyncio.to_thread(self._find_agent, proxy.node)
+        if (pid := await asyncio.to_thread(proxy.find_pid)) is None:
+            if not proxy.ready.done():
+                proxy.ready.set_result(None)
+            return False
         reader, writer = await self._connect(address)
         try:
-            writer.write(f"open {proxy.pid} {' '.join(map(str, proxy.ports))}\n".encode())
+            writer.write(f"open {pid} {' '.join(map(str, proxy.ports))}\n".encode())
             answer = (await reader.readline()).decode().strip()
             if answer not in (LISTENING, GONE, "") and not proxy.ready.done():
                 proxy.ready.set_exception(ContainerStartError(f"The node refuses a container's network: {answer}"))

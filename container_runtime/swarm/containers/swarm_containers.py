@@ -178,11 +178,18 @@ class SwarmContainers:
             return True
         return bool(state["Running"]) if _has_run(state) else None
 
-    def open_proxy(self, name: str, ports: Sequence[int], *, wait: bool = True) -> None:
+    def open_proxy(self, name: str, ports: Sequence[int]) -> None:
         """Open a container's proxy, unless the container has ended; see ``Proxies.open``."""
         assert self._proxies is not None
         if (pid := self._find_pid(name)) is not None:
-            self._proxies.open(name, self._tasks.places[name][0], pid, ports, wait=wait)
+            self._proxies.open(name, self._tasks.places[name][0], lambda: pid, ports)
+
+    def reopen_proxy(self, name: str, ports: Sequence[int]) -> None:
+        """Open the proxy of a container that an earlier process started, as soon as its node answers."""
+        assert self._proxies is not None
+        with suppress(ContainerNotFoundError):  # it never ran
+            node, _ = self._tasks.locate(name)
+            self._proxies.open(name, node, partial(self._find_pid, name), ports, wait=False)
 
     def is_lost(self, container_id: str) -> bool:
         """Return whether a container was lost with its node, or could not be removed from it."""
@@ -291,10 +298,17 @@ class SwarmContainers:
         raise EngineUnavailableError(self._lost[container_id])
 
     def _find_pid(self, name: str) -> int | None:
-        """Return the pid of a container's first process on its node; None if it has ended."""
-        node, identity = self._tasks.locate(name)
-        with translated(f"look at container {name}"):
-            state = self._nodes.connect(node).inspect_container(identity)["State"]
+        """Return the pid of a container's first process on its node; None if it has ended or is gone.
+
+        Raises:
+            EngineUnavailableError: the node does not answer.
+        """
+        try:
+            node, identity = self._tasks.locate(name)
+            with translated(f"look at container {name}"):
+                state = self._nodes.connect(node).inspect_container(identity)["State"]
+        except ContainerNotFoundError:
+            return None
         return int(state["Pid"]) or None
 
 

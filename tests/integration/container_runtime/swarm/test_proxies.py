@@ -150,7 +150,7 @@ def test_an_isolated_process_reaches_the_port_and_no_other(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         assert "refused" in ask(container, server)
-        proxies.open("one", "node", container.pid, [server])
+        proxies.open("one", "node", lambda: container.pid, [server])
         assert ask(container, server) == "got 3000003"
         assert "refused" in ask(container, other.getsockname()[1])
         assert node.has(container.pid)
@@ -160,7 +160,7 @@ def test_an_isolated_process_reaches_the_port_and_no_other(
 
 
 def test_many_are_inside_at_once(proxies: Proxies, server: int, container: subprocess.Popen[str]) -> None:
-    proxies.open("one", "node", container.pid, [server])
+    proxies.open("one", "node", lambda: container.pid, [server])
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda _: ask(container, server), range(4))) == ["got 3000003"] * 4
 
@@ -168,7 +168,7 @@ def test_many_are_inside_at_once(proxies: Proxies, server: int, container: subpr
 def test_a_request_while_the_emulator_is_away_waits_for_the_next(
     proxies: Proxies, node: NodeAgent, server: int, container: subprocess.Popen[str]
 ) -> None:
-    proxies.open("one", "node", container.pid, [server])
+    proxies.open("one", "node", lambda: container.pid, [server])
     proxies.shut()
     assert node.has(container.pid)
     command = ["nsenter", f"--net=/proc/{container.pid}/ns/net", sys.executable, "-ISc", _ASK, str(server)]
@@ -176,7 +176,7 @@ def test_a_request_while_the_emulator_is_away_waits_for_the_next(
         table = f"/proc/{container.pid}/net/tcp"
         wait_until(lambda: f":{server:04X} 01 " in " ".join(_read_established(table)))
         next_one = Proxies(lambda _node: ("127.0.0.1", node.port), node.key)
-        next_one.open("one", "node", container.pid, [server], wait=False)
+        next_one.open("one", "node", lambda: container.pid, [server], wait=False)
         assert asking.communicate()[0].strip() == "got 3000003"
         next_one.shut()
 
@@ -189,7 +189,7 @@ def _read_established(table: str) -> list[str]:
 def test_proxy_opens_again_where_an_agent_was_lost(
     proxies: Proxies, node: NodeAgent, server: int, container: subprocess.Popen[str]
 ) -> None:
-    proxies.open("one", "node", container.pid, [server])
+    proxies.open("one", "node", lambda: container.pid, [server])
     node.end()
     assert "refused" in ask(container, server)
     node.start()
@@ -200,11 +200,11 @@ def test_proxy_opens_again_where_an_agent_was_lost(
 def test_proxy_goes_with_its_container(
     proxies: Proxies, node: NodeAgent, server: int, container: subprocess.Popen[str]
 ) -> None:
-    proxies.open("one", "node", container.pid, [server])
+    proxies.open("one", "node", lambda: container.pid, [server])
     container.kill()
     container.wait()
     wait_until(lambda: not node.has(container.pid))
-    proxies.open("gone", "node", container.pid, [server])  # nobody is there any more who could miss it
+    proxies.open("gone", "node", lambda: container.pid, [server])  # nobody is there any more who could miss it
     assert not node.has(container.pid)
 
 
@@ -217,7 +217,7 @@ def test_port_that_is_taken_inside_is_reported(proxies: Proxies, server: int, co
         assert taker.stdin is not None
         assert taker.stdout.readline() == "on\n"
         with pytest.raises(ContainerStartError, match=r"refuses .*in use"):
-            proxies.open("one", "node", container.pid, [server])
+            proxies.open("one", "node", lambda: container.pid, [server])
         taker.stdin.close()
 
 
