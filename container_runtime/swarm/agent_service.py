@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import docker
 import docker.errors
 
-from container_runtime.docker.border import build_url, raise_for_status, translated
+from container_runtime.docker.border import REQUEST_SECONDS, build_url, raise_for_status, translated
 from container_runtime.runtime import ContainerRuntimeError
 from container_runtime.swarm import agent
 
@@ -148,7 +148,8 @@ class AgentService:
             },
         }
         headers = {} if self._registry is None else self._registry.build_headers()
-        raise_for_status(self._api.post(build_url(self._api, "/services/create"), json=spec, headers=headers))
+        url = build_url(self._api, "/services/create")
+        raise_for_status(self._api.post(url, json=spec, headers=headers, timeout=REQUEST_SECONDS))
 
     def _await_agents(self, image: str, list_ready: Callable[[], Collection[str]]) -> None:
         """Wait until every node has its agent. A node without an agent gets no tasks, and a warning is logged."""

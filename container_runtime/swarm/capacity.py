@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import docker
 import docker.errors
 
-from container_runtime.docker.border import build_url, raise_for_status, translated
+from container_runtime.docker.border import REQUEST_SECONDS, build_url, raise_for_status, translated
 from container_runtime.runtime import ContainerRuntimeError, NetworkExhaustedError
 from container_runtime.spec import ContainerSpec
 from container_runtime.swarm.nodes import SwarmNode
@@ -254,7 +254,9 @@ class Capacity:
         node, _ = self._kept[container]
         service["TaskTemplate"]["Placement"] = {"Constraints": [f"node.id=={node.id}"]}
         try:
-            raise_for_status(self._api.post(build_url(self._api, "/services/create"), json=service))
+            raise_for_status(
+                self._api.post(build_url(self._api, "/services/create"), json=service, timeout=REQUEST_SECONDS)
+            )
             given = False
             try:
                 given = self._await_choice(service["Name"])

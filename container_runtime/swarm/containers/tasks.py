@@ -10,7 +10,7 @@ from typing import Any
 import docker
 import docker.errors
 
-from container_runtime.docker.border import build_url, raise_for_status, translated
+from container_runtime.docker.border import REQUEST_SECONDS, build_url, raise_for_status, translated
 from container_runtime.runtime import ContainerNotFoundError
 
 logger = logging.getLogger(__name__)
@@ -99,7 +99,8 @@ class Tasks:
         changed["TaskTemplate"]["ForceUpdate"] = 1
         url = build_url(self._api, f"/services/{service['ID']}/update")
         try:
-            raise_for_status(self._api.post(url, json=changed, params={"version": service["Version"]["Index"]}))
+            version = {"version": service["Version"]["Index"]}
+            raise_for_status(self._api.post(url, json=changed, params=version, timeout=REQUEST_SECONDS))
         except docker.errors.APIError as exc:
             if "out of sequence" not in str(exc):
                 raise
