@@ -4,6 +4,7 @@ The supervisor holds the lock file in the folder as long as it runs. So a held l
 if the supervisor's pid has been reused by another process.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -39,7 +40,10 @@ class SupervisorWatch:
             return
         try:
             self._pidfd = os.pidfd_open(self.pid)
-        except ProcessLookupError:
+        except OSError as exc:
+            # ENOENT or, on older kernels, EINVAL: the pid is that of a thread of another process by now.
+            if exc.errno not in (errno.ESRCH, errno.ENOENT, errno.EINVAL):
+                raise
             return
         if not is_running(folder):
             self.close()

@@ -254,7 +254,8 @@ class Supervisor:
                     self._kill_all()
                 next_check = time.monotonic() + choose_pause(limit - used, time.process_time() - begun)
         # As when the first process of a container ends, all its other processes end with it.
-        self._kill_all()
+        if refused := self._kill_all():
+            self._log.feed(f"These processes belong to another user and cannot be ended: {refused}\n".encode())
         self._drain(output)
         self._log.close()
         self._write_exit()
@@ -339,12 +340,16 @@ class Supervisor:
                 code = os.waitstatus_to_exitcode(status)
                 self._exit_code = code if code >= 0 else 128 - code
 
-    def _kill_all(self) -> None:
+    def _kill_all(self) -> list[int]:
+        """Kill all processes, and return those that belong to another user: sudo starts such."""
         # A process may fork while the others are listed, so repeat until none is left.
         while self._reap():
-            for pid in find_descendants(os.getpid()):
-                kill(pid)
+            found = find_descendants(os.getpid())
+            refused = [pid for pid in found if not kill(pid)]
+            if found and refused == found:
+                return refused
             select.select([self._wakeup], [], [], 0.02)
+        return []
 
     def _drain(self, output: int) -> None:
         deadline = time.monotonic() + DRAIN_SECONDS
@@ -360,12 +365,15 @@ class Supervisor:
         os.replace(path + ".new", path)
 
 
-def kill(pid: int) -> None:
-    """Kill one process. It may already have ended."""
+def kill(pid: int) -> bool:
+    """Kill one process. It may already have ended. Return whether this is allowed."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
+    except PermissionError:
+        return False
+    return True
 
 
 def guard() -> None:
@@ -402,8 +410,10 @@ def guard() -> None:
     running = False
     # The descendants become children of this process as their parents end. List them again after each one is reaped.
     while True:
-        for pid in find_descendants(guardian):
-            kill(pid)
+        found = find_descendants(guardian)
+        refused = [pid for pid in found if not kill(pid)]
+        if found and refused == found:
+            os._exit(0)  # those that are left belong to another user
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:
