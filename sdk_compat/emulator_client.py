@@ -246,9 +246,9 @@ class EmulatorClient:
 
 
 def list_rules(described: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the evaluation statuses of the rules in a job's description."""
-    found: list[dict[str, Any]] = described.get("DebugRuleEvaluationStatuses", [])
-    return found
+    """Return the evaluation statuses of the rules in a job's description, those of the profiler last."""
+    members = ("DebugRuleEvaluationStatuses", "ProfilerRuleEvaluationStatuses")
+    return [rule for member in members for rule in described.get(member, ())]
 
 
 def _check_status(kind: str, status: str | None, ends: Sequence[str]) -> None:

@@ -92,8 +92,9 @@ class SessionEmulator(EmulatorClient):
 
     def _list_jobs(self, *, with_plots: bool) -> list[dict[str, Any]]:
         own = (job for job in self._list_summaries() if (job["region"], job["name"]) not in self._others)
+        deadline = time.monotonic() + _PLOT_SECONDS
         return [
-            self._describe_job(job["region"], job["name"], with_plots=with_plots)
+            self._describe_job(job["region"], job["name"], deadline if with_plots else None)
             for job in sorted(own, key=lambda job: job["creationMs"])
         ]
 
@@ -128,7 +129,8 @@ class SessionEmulator(EmulatorClient):
             )
         return variables
 
-    def _describe_job(self, region: str, name: str, *, with_plots: bool) -> dict[str, Any]:
+    def _describe_job(self, region: str, name: str, deadline: float | None) -> dict[str, Any]:
+        """Describe a job, with the plots of its rules if there is a deadline (monotonic seconds) for them."""
         # The list may be old by now: the plots of the jobs before this one may have been waited for.
         job = self._process.ask(f"jobs/{region}/{name}")
         described = job["description"]
@@ -145,32 +147,35 @@ class SessionEmulator(EmulatorClient):
                     "name": rule["RuleConfigurationName"],
                     "status": rule["RuleEvaluationStatus"],
                     "details": rule.get("StatusDetails", ""),
-                    **(self._read_files(region, described, rule) if with_plots else _NO_FILES),
+                    **(_NO_FILES if deadline is None else self._read_files(region, described, rule, deadline)),
                 }
                 for rule in list_rules(described)
             ],
         }
 
-    def _read_files(self, region: str, described: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
+    def _read_files(
+        self, region: str, described: dict[str, Any], rule: dict[str, Any], deadline: float
+    ) -> dict[str, Any]:
         """Read a rule's ``plot`` (SVG text) and ``series`` (the values in its report).
 
-        Both are empty for a rule without a report.
+        Both are empty for a rule without a report, or whose report or bucket a test has deleted.
         """
         if rule["RuleEvaluationStatus"] not in ("IssuesFound", "NoIssuesFound"):
             return _NO_FILES
         name = rule["RuleConfigurationName"]
-        configured = next(
-            each for each in described["DebugRuleConfigurations"] if each["RuleConfigurationName"] == name
-        )
+        members = ("DebugRuleConfigurations", "ProfilerRuleConfigurations")
+        configurations = [each for member in members for each in described.get(member, ())]
+        configured = next(each for each in configurations if each["RuleConfigurationName"] == name)
         base = configured.get("S3OutputPath") or described["OutputDataConfig"]["S3OutputPath"]
         bucket, _, prefix = base.removeprefix("s3://").rstrip("/").partition("/")
         folder = "/".join(filter(None, (prefix, described["TrainingJobName"], "rule-output", name)))
         s3 = self.client("s3", region)
-        deadline = time.monotonic() + _PLOT_SECONDS
-        while time.monotonic() < deadline:
-            keys = {
-                found["Key"] for found in s3.list_objects_v2(Bucket=bucket, Prefix=f"{folder}/").get("Contents", ())
-            }
+        while True:
+            try:
+                listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"{folder}/")
+            except s3.exceptions.NoSuchBucket:
+                return _NO_FILES
+            keys = {found["Key"] for found in listed.get("Contents", ())}
             if f"{folder}/report.json" in keys:
                 found = {
                     name: s3.get_object(Bucket=bucket, Key=f"{folder}/{name}")["Body"].read().decode()
@@ -178,8 +183,9 @@ class SessionEmulator(EmulatorClient):
                     if f"{folder}/{name}" in keys
                 }
                 return {"plot": found.get("plot.svg"), "series": json.loads(found["report.json"]).get("Series", [])}
+            if time.monotonic() >= deadline:
+                return _NO_FILES
             time.sleep(_POLL_SECONDS)
-        return _NO_FILES
 
 
 def find_test(tests: Sequence[tuple[float, str]], created: float) -> str:
