@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from sdk_compat.environment import DEFAULT_ACCOUNT_ID
+from sdk_compat.emulator_process import EmulatorStartError
+from sdk_compat.environment import DEFAULT_ACCOUNT_ID, REMOTE_VARIABLE
 from sdk_compat.notebook import TrainingJob
 from sdk_compat.process_environment import ProcessEnvironment
 from sdk_compat.sagemaker_emulator import ROLE_NAME, SageMakerEmulator
@@ -23,7 +24,8 @@ def load_ipython_extension(ipython: Any) -> None:
     It also defines ``%training_job NAME``, which shows a job and its rules as they change.
 
     Raises:
-        EmulatorStartError: none was running, and none could be started; the message is the reason.
+        EmulatorStartError: the one that SMDEBUG_EMULATOR_REMOTE names cannot be used; or none was running, and none
+            could be started. The message is the reason.
     """
     unload_ipython_extension(ipython)
     running = _find_running()
@@ -57,11 +59,21 @@ def _show_training_job(line: str) -> None:
 
 
 def _find_running() -> dict[str, str] | None:
-    """Return the variables that lead clients to the emulator of the state folder; None if none runs."""
+    """Return the variables that lead clients to the emulator that is named, or runs on the state folder; None if none.
+
+    Raises:
+        EmulatorStartError: the one that is named cannot be used.
+    """
     command = [sys.executable, "-P", "-m", "emulator", "env", "--role", ROLE_NAME]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False, env=dict(os.environ)
-    )
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False, env=dict(os.environ)
+        )
+    except subprocess.TimeoutExpired as error:
+        raise EmulatorStartError(f"The emulator did not answer within {_ANSWER_SECONDS} s.") from error
+    if done.returncode and REMOTE_VARIABLE in os.environ:
+        # Not one of this kernel's own instead: jobs are meant for the one that is named.
+        raise EmulatorStartError(f"{done.stderr.strip()}\nTo use none but this kernel's, unset {REMOTE_VARIABLE}.")
     if done.returncode:
         return None
     words = shlex.split(done.stdout)

@@ -14,6 +14,7 @@ import pytest
 from nbclient import NotebookClient
 
 from sdk_compat import notebook_extension
+from sdk_compat.emulator_process import EmulatorStartError
 from sdk_compat.notebook import TrainingJob
 from sdk_compat.sagemaker_emulator import SageMakerEmulator
 from tests.forked_emulator import ForkedEmulator
@@ -124,6 +125,16 @@ def test_what_is_displayed_stays_when_the_emulator_ends(
     shell.magics["training_job"]("of-a-notebook")
     # pytest fails where a thread ends by an exception.
     wait_until(lambda: len(calls) > 1 and not any("_follow" in each.name for each in threading.enumerate()))
+
+
+@pytest.mark.slow
+def test_one_that_is_named_and_does_not_answer_is_not_replaced(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_EMULATOR_REMOTE", "http://127.0.0.1:9")
+    before = dict(os.environ)
+    with pytest.raises(EmulatorStartError, match=r"127.0.0.1:9(.|\n)*unset SMDEBUG_EMULATOR_REMOTE"):
+        notebook_extension.load_ipython_extension(shell)
+    assert dict(os.environ) == before
+    assert not shell.magics
 
 
 @pytest.mark.slow
