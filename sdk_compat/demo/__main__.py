@@ -152,6 +152,9 @@ def run_demo(endpoint: str, output: Path) -> int:
         if all(has_ended(each.description) for each in observed.values()):
             break
 
+    if healthy:
+        console.print(f"\n[red]digits-sick and its rules have not ended within {TIME_LIMIT_SECONDS:g} s.[/red]")
+        return 1
     for name in observed:
         download_tensors(s3, name, output / "tensors" / name)
     print_table(sagemaker, observed, output)
