@@ -317,6 +317,7 @@ OVERRIDDEN = _of(
     ("put_object", "bucket_name key_name value", "an object is a file; suspended versioning keeps older versions"),
     ("delete_object", "bucket_name key_name version_id", "suspended versioning keeps older versions"),
     ("copy_object", "src_key dest_bucket_name dest_key_name", "a copy is another name of the file"),
+    ("list_objects", "bucket prefix delimiter marker max_keys", "a page has keys and common prefixes together"),
     (
         "list_objects_v2",
         "bucket prefix delimiter continuation_token start_after max_keys",
