@@ -86,10 +86,12 @@ def _compute(alarm: Alarm, samples: Mapping[str, Sequence[Sample]], start_ms: in
     """Compute the watched value of an alarm in the period from ``start_ms`` to ``end_ms``; None without data."""
     values: dict[str, float] = {}
     for key, stat in alarm.stats.items():
-        within = [sample for sample in samples[key] if start_ms < sample.timestamp_ms <= end_ms]
+        within = [each for each in samples[key] if start_ms < each.timestamp_ms <= end_ms and each.count > 0]
         if within:
             values[key] = compute_statistic(stat.stat, within)
-    expression = alarm.expressions.get(alarm.watched, alarm.watched)
+    expression = alarm.expressions.get(alarm.watched)
+    if expression is None:
+        return values.get(alarm.watched)
     try:
         return _evaluate(ast.parse(expression, mode="eval").body, values)
     except (KeyError, ArithmeticError):

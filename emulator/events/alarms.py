@@ -77,11 +77,18 @@ class Alarms:
         # Composite alarms are evaluated after the alarms that their rules name.
         for alarm in [*metric_alarms, *sort_composite_alarms(found)]:
             if alarm.arn not in self._held:
-                evaluated = self._evaluate(alarm, current.values())
+                evaluated = self._evaluate_safely(alarm, current.values())
                 del current[alarm.arn]
                 current[alarm.arn] = evaluated  # moved to the end: the last of the alarms that changed in a millisecond
         pauses = [alarm.period / _POLLS_PER_PERIOD for alarm in metric_alarms]
         return min([_MAX_PAUSE_SECONDS, *pauses]) if found else None
+
+    def _evaluate_safely(self, alarm: Alarm, current: Collection[Alarm]) -> Alarm:
+        try:
+            return self._evaluate(alarm, current)
+        except Exception:  # the others must be evaluated
+            logger.exception("The alarm %s could not be evaluated", alarm.arn)
+            return alarm
 
     def _evaluate(self, alarm: Alarm, current: Collection[Alarm]) -> Alarm:
         now_ms = time.time_ns() // 1_000_000

@@ -212,6 +212,9 @@ def _find_problem(alarm: Alarm) -> str | None:
     if alarm.comparison not in COMPARISONS:
         known = ", ".join(COMPARISONS)
         return f"The comparison {alarm.comparison!r} is not made by this emulator: use {known}."
+    most_seconds = 86_400 if alarm.stats and alarm.period < 3600 else 7 * 86_400
+    if alarm.stats and alarm.evaluation_periods * alarm.period > most_seconds:
+        return f"EvaluationPeriods times Period must be at most {most_seconds} seconds."
     return None if alarm.stats else "An alarm must have a MetricName, or a MetricStat among its Metrics."
 
 

@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.events import alarms as alarms_module
+from emulator.events.alarm_evaluation import judge_alarm
 from emulator.events.alarms import Alarms
 from tests.integration.emulator.events.test_publisher import create_queue, put_rule, receive
 from tests.integration.emulator.small_emulator import ACCOUNT, REGION, Emulator
@@ -136,6 +137,8 @@ def test_state_that_is_set_is_announced_and_put_alarms_keep_it(emulator: Emulato
         ({"Statistic": None, "ExtendedStatistic": "ptm"}, "The statistic 'ptm' is not computed"),
         ({"ComparisonOperator": "GreaterThanUpperThreshold"}, "The comparison 'GreaterThanUpperThreshold' is not made"),
         ({"Expression": "ANOMALY_DETECTION_BAND(m1)"}, "The expression 'ANOMALY_DETECTION_BAND(m1)' of e1 is not"),
+        ({"EvaluationPeriods": 1_000_000, "Period": 86_400}, "must be at most 604800 seconds"),
+        ({"EvaluationPeriods": 1441}, "must be at most 86400 seconds"),
         ({"Expression": "m1 / unknown"}, "The expression 'm1 / unknown' of e1 is not"),
     ],
 )
@@ -154,6 +157,37 @@ def test_alarm_that_could_not_be_evaluated_is_refused(emulator: Emulator, member
         cloudwatch.put_metric_alarm(**asked)
     assert said in str(refused.value)
     assert cloudwatch.describe_alarms()["MetricAlarms"] == []
+
+
+@pytest.mark.usefixtures("alarms")
+def test_an_alarm_that_cannot_be_evaluated_does_not_stop_the_others(
+    emulator: Emulator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def judge_others(alarm: Any, *arguments: Any) -> Any:
+        if alarm.name == "a-bad-one":
+            raise ZeroDivisionError
+        return judge_alarm(alarm, *arguments)
+
+    monkeypatch.setattr(alarms_module, "judge_alarm", judge_others)
+    emulator.client("cloudwatch").put_metric_alarm(**{**ALARM, "AlarmName": "a-bad-one"})
+    emulator.client("cloudwatch").put_metric_alarm(**ALARM)
+    put(emulator, 3.0)
+    wait_for_state(emulator, "ALARM")
+    assert describe(emulator, "a-bad-one")["StateValue"] == "INSUFFICIENT_DATA"
+    assert "alarm:a-bad-one could not be evaluated" in caplog.text
+
+
+@pytest.mark.usefixtures("alarms")
+def test_statistics_of_no_sample_and_an_id_that_is_a_word_of_python(emulator: Emulator) -> None:
+    metric = {"Namespace": NAMESPACE, "MetricName": "loss", "Dimensions": DIMENSIONS}
+    query = {"Id": "in", "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Average"}, "ReturnData": True}
+    members = ("AlarmName", "EvaluationPeriods", "Threshold", "ComparisonOperator")
+    emulator.client("cloudwatch").put_metric_alarm(**{each: ALARM[each] for each in members}, Metrics=[query])
+    nothing = {"SampleCount": 0, "Sum": 0, "Minimum": 0, "Maximum": 0}
+    datum = {"MetricName": "loss", "Dimensions": DIMENSIONS, "StatisticValues": nothing}
+    emulator.client("cloudwatch").put_metric_data(Namespace=NAMESPACE, MetricData=[datum])
+    put(emulator, 3.0)
+    wait_for_state(emulator, "ALARM")
 
 
 @pytest.mark.usefixtures("alarms")
