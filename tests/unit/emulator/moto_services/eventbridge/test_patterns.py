@@ -122,6 +122,13 @@ def test_pattern_that_eventbridge_refuses(text: str, reason: str) -> None:
     assert reason in str(refused.value)
 
 
+def test_billions_of_alternatives_are_counted_at_once() -> None:
+    choices = {"$or": [{"x": [number]} for number in range(10)]}
+    text = json.dumps({"detail": dict.fromkeys("abcdefghij", choices)})
+    with pytest.raises(EventPatternError, match="at most 1000 combinations"):
+        parse_event_pattern(text)
+
+
 def test_alternatives_are_limited() -> None:
     ten = [{str(number): ["x"]} for number in range(10)]
     nested = {name: {"$or": ten} for name in "abcd"}
