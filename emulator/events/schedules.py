@@ -1,15 +1,18 @@
 """Scheduled EventBridge rules and EventBridge Scheduler, fired when due."""
 
 import logging
+import re
 import threading
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from emulator.events.publisher import Publisher
 from emulator.exceptions import ScheduleError
+from emulator.moto_services.eventbridge.rules import Target
 from emulator.moto_services.eventbridge.scheduler import (
     capture_scheduler,
     delete_completed,
@@ -22,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 # After the machine was suspended, missed schedules are noticed within this time.
 _MAX_PAUSE_SECONDS = 60.0
+_ATTRIBUTE = re.compile(r"<aws\.scheduler\.(schedule-arn|scheduled-time|execution-id|attempt-number)>")
 
 
 class Schedules:
@@ -81,7 +85,7 @@ class Schedules:
                 logger.error("%s is never due: %s", schedule.rule_arn, error)  # noqa: TRY400 - nothing more to say
                 moment = None
             if moment is not None and moment <= now:
-                self._publisher.send(list(schedule.targets), build_event(schedule, moment))
+                self._publisher.send(fill_inputs(schedule, moment), build_event(schedule, moment))
                 moment = find_next_moment(schedule, moment)
                 if moment is not None and moment <= now:  # several missed events are sent once
                     moment = find_next_moment(schedule, now)
@@ -92,6 +96,29 @@ class Schedules:
         self.due = due
         moments = [moment for moment in due.values() if moment is not None]
         return min(_MAX_PAUSE_SECONDS, max(0.0, (min(moments) - now).total_seconds())) if moments else None
+
+
+def fill_inputs(schedule: Schedule, moment: datetime) -> list[Target]:
+    """Return the targets of a schedule, with the context attributes in their Input replaced.
+
+    Rules of EventBridge have none.
+    """
+    if schedule.source != "aws.scheduler":
+        return list(schedule.targets)
+    values = {
+        "schedule-arn": schedule.rule_arn,
+        "scheduled-time": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
+        "execution-id": str(uuid.uuid4()),
+        "attempt-number": "1",
+    }
+
+    def fill(target: Target) -> Target:
+        if (text := target.parameters.get("Input")) is None:
+            return target
+        text = _ATTRIBUTE.sub(lambda found: values[found[1]], str(text))
+        return replace(target, parameters={**target.parameters, "Input": text})
+
+    return [fill(target) for target in schedule.targets]
 
 
 def build_event(schedule: Schedule, moment: datetime) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Target kinds of EventBridge, and delivery to each kind."""
 
+import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from emulator.events.target_input import build_target_input, read_path
-from emulator.exceptions import FunctionNotFoundError, TargetGoneError, UnsupportedTargetError
+from emulator.exceptions import FunctionNotFoundError, TargetGoneError, TargetInputError, UnsupportedTargetError
 from emulator.lambda_functions.invocation import InvocationResult
 from emulator.lambda_functions.invoker import FunctionInvoker
 from emulator.moto_services.eventbridge import rules as eventbridge
@@ -100,13 +101,29 @@ def _to_queue(delivery: Delivery) -> None:
 
 def _to_stream(delivery: Delivery) -> None:
     target, event = delivery.target, delivery.event
-    path = target.parameters.get("KinesisParameters", {}).get("PartitionKeyPath", "$.id")
-    eventbridge.deliver_to_stream(target, build_target_input(target, event), str(read_path(event, path)))
+    parameters = target.parameters.get("KinesisParameters", {})
+    # A schedule has the key, and a rule the path to it.
+    key = parameters.get("PartitionKey") or str(read_path(event, parameters.get("PartitionKeyPath", "$.id")))
+    eventbridge.deliver_to_stream(target, build_target_input(target, event), key)
 
 
 def _to_bus(delivery: Delivery) -> None:
     _, _, _, region, account, resource = delivery.target.arn.split(":", 5)
-    delivery.publish(account, region, resource.partition("/")[2], delivery.event)
+    event, parameters = delivery.event, delivery.target.parameters.get("EventBridgeParameters")
+    if parameters is not None:  # of a schedule, which puts an event as PutEvents does
+        own = {"source": parameters["Source"], "detail-type": parameters["DetailType"]}
+        event = {**event, **own, "detail": _read_detail(delivery.target)}
+    delivery.publish(account, region, resource.partition("/")[2], event)
+
+
+def _read_detail(target: Target) -> dict[str, Any]:
+    try:
+        detail = json.loads(target.parameters.get("Input") or "{}")
+    except (ValueError, RecursionError):
+        detail = None
+    if not isinstance(detail, dict):
+        raise TargetInputError(f"The Input of {target.target_id} must be a JSON object: an event bus takes no other.")
+    return detail
 
 
 KINDS: Mapping[str, Kind] = {

@@ -91,10 +91,16 @@ def find_next_moment(schedule: Schedule, after: datetime) -> datetime | None:
             moment: datetime | None = datetime.fromisoformat(once[1]).replace(tzinfo=zone).astimezone(UTC)
         except (ValueError, OverflowError) as error:
             raise ScheduleError(str(error)) from error
+    elif schedule.expression.startswith("rate"):
+        moment = find_next_time(schedule.expression, after.astimezone(UTC))
     else:
-        # The fields of a cron expression are local times: they are compared as if the zone had no offset.
-        local = find_next_time(schedule.expression, after.astimezone(zone).replace(tzinfo=UTC))
-        moment = None if local is None else local.replace(tzinfo=zone).astimezone(UTC)
+        # The fields of a cron expression are local times: they are compared as if the zone had no offset. A local time
+        # that comes twice, when the clocks are put back, is due the first time only.
+        local: datetime | None = after.astimezone(zone).replace(tzinfo=UTC)
+        moment = after
+        while local is not None and moment <= after:
+            local = find_next_time(schedule.expression, local)
+            moment = after if local is None else local.replace(tzinfo=zone).astimezone(UTC)
     if moment is None or moment <= after or (schedule.end is not None and moment > schedule.end):
         return None
     return moment

@@ -75,7 +75,10 @@ def find_next_time(expression: str, after: datetime) -> datetime | None:
         number, unit, plural = int(rate[1]), rate[2], rate[3]
         if (number == 1) == bool(plural):
             raise ScheduleError(f"{expression} must have the unit in the {'singular' if number == 1 else 'plural'}")
-        return after + timedelta(**{f"{unit}s": number})
+        try:
+            return after + timedelta(**{f"{unit}s": number})
+        except OverflowError as error:
+            raise ScheduleError(f"{expression} is longer than there are dates") from error
     from aws_croniter import AwsCroniter  # type: ignore[import-untyped]  # publishes no types
     from aws_croniter.exceptions import AwsCroniterExpressionError  # type: ignore[import-untyped]
 
