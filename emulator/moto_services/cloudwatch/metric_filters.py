@@ -67,30 +67,31 @@ def _parse_stored(pattern: str) -> Matcher:
 
 def _count(metric_filter: Mapping[str, Any], log_events: list[dict[str, Any]], metrics: Metrics) -> None:
     matches = _parse_stored(metric_filter["filterPattern"])
+    matching = [event for event in log_events if matches(event["message"])]
     for transformation in metric_filter["metricTransformations"]:
-        data = [
-            Datum(
-                transformation["metricName"],
-                value,
-                event["timestamp"],
-                {
-                    name: str(read_field(event["message"], selector))
-                    for name, selector in (transformation.get("dimensions") or {}).items()
-                },
-                transformation.get("unit") or "None",
-            )
-            for event in log_events
-            if matches(event["message"])
-            and (value := _read_value(transformation["metricValue"], event["message"])) is not None
-        ]
-        if data:
+        found = [_build_datum(transformation, matches, event) for event in matching]
+        if data := [datum for datum in found if datum is not None]:
             metrics.put(transformation["metricNamespace"], data)
 
 
-def _read_value(metric_value: str, message: str) -> float | None:
-    """Read a filter's metricValue: a number, or ``$.field`` of the event."""
+def _build_datum(transformation: Mapping[str, Any], matches: Matcher, event: Mapping[str, Any]) -> Datum | None:
+    """Build the datum of an event that matches; None if the event lacks the value or a dimension."""
+    message = event["message"]
+    value = _read_value(matches, transformation["metricValue"], message)
+    dimensions = {
+        name: read_field(matches, message, selector)
+        for name, selector in (transformation.get("dimensions") or {}).items()
+    }
+    if value is None or None in dimensions.values():
+        return None
+    texts = {name: str(found) for name, found in dimensions.items()}
+    return Datum(transformation["metricName"], value, event["timestamp"], texts, transformation.get("unit") or "None")
+
+
+def _read_value(matches: Matcher, metric_value: str, message: str) -> float | None:
+    """Read a filter's metricValue: a number, ``$.field`` of a JSON event, or ``$name`` of a field of the pattern."""
     try:
-        value = float(read_field(message, metric_value) if metric_value.startswith("$.") else metric_value)
+        value = float(read_field(matches, message, metric_value) if metric_value.startswith("$") else metric_value)
     except (TypeError, ValueError):
         return None
     return value if math.isfinite(value) else None

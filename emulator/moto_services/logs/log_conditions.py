@@ -113,33 +113,43 @@ def parse_json_pattern(text: str) -> Matcher:
     return matches
 
 
-def parse_space_pattern(text: str) -> Matcher:
-    """Compile what a pattern has between ``[`` and ``]`` to a function that matches a space-delimited event.
+class SpacePattern:
+    """What a pattern has between ``[`` and ``]``: a function that matches a space-delimited event."""
 
-    Raises:
-        LogPatternError: it is not valid.
-    """
-    tokens = _Tokens(text)
-    fields: list[_Test | None] = []  # None: any number of fields
-    while True:
-        fields.append(None if tokens.take(_ELLIPSIS) else _parse_field(tokens))
-        if tokens.is_at_end():
-            break
-        if tokens.take(",") is None:
-            raise LogPatternError(f"{text.strip()!r}: its fields are separated by commas")
-    if fields.count(None) > 1:
-        raise LogPatternError(f"{text.strip()!r} has more than one {_ELLIPSIS}")
-    at = fields.index(None) if None in fields else None
-    tests = [test for test in fields if test is not None]
+    def __init__(self, text: str) -> None:
+        """Parse it.
 
-    def matches(line: str) -> bool:
+        Raises:
+            LogPatternError: it is not valid.
+        """
+        tokens = _Tokens(text)
+        fields: list[tuple[str, _Test] | None] = []  # None: any number of fields
+        while True:
+            fields.append(None if tokens.take(_ELLIPSIS) else _parse_field(tokens))
+            if tokens.is_at_end():
+                break
+            if tokens.take(",") is None:
+                raise LogPatternError(f"{text.strip()!r}: its fields are separated by commas")
+        if fields.count(None) > 1:
+            raise LogPatternError(f"{text.strip()!r} has more than one {_ELLIPSIS}")
+        self._at = fields.index(None) if None in fields else None
+        self._fields = [field for field in fields if field is not None]
+
+    def __call__(self, line: str) -> bool:
+        """Return whether it matches a line."""
+        found = self._split(line)
+        return found is not None and all(test(found[at]) for at, (_, test) in enumerate(self._fields))
+
+    def read_fields(self, line: str) -> dict[str, str]:
+        """Return the fields of a line by their names; none if it has another number of fields."""
+        return {name: value for (name, _), value in zip(self._fields, self._split(line) or (), strict=False)}
+
+    def _split(self, line: str) -> list[_FieldText] | None:
         found = [_FieldText(each[each.lastindex or 0]) for each in _FIELD.finditer(line)]
-        if at is not None and len(found) >= len(tests):
-            after = len(tests) - at
-            found = found[:at] + (found[-after:] if after else [])
-        return len(found) == len(tests) and all(test(value) for test, value in zip(tests, found, strict=True))
-
-    return matches
+        if self._at is not None and len(found) >= len(self._fields):
+            after = len(self._fields) - self._at
+            found = found[: self._at] + (found[-after:] if after else [])
+        return found if len(found) == len(self._fields) else None
 
 
 def read_selected(event: Any, selector: str) -> Any:
@@ -225,18 +235,25 @@ def _parse_selection(tokens: _Tokens) -> _Test:
     return matches
 
 
-def _parse_field(tokens: _Tokens) -> _Test:
-    """Parse a field of a space-delimited event: its name alone, or conditions that each begin with the name."""
+def _parse_field(tokens: _Tokens) -> tuple[str, _Test]:
+    """Parse a field of a space-delimited event: its name alone, or conditions that each begin with the name.
+
+    Returns:
+        The name, and a test of the field's value.
+    """
+    names: list[str] = []
 
     def parse_comparison(tokens: _Tokens) -> _Test:
         name = tokens.take_any("word").text
+        names.append(name)
         if not re.fullmatch(r"\w+", name):
             raise LogPatternError(f"Invalid character(s) in term '{name}'")
         if tokens.ends_field():
             return lambda _: True
         return _parse_test(tokens)
 
-    return _parse_any(tokens, parse_comparison)
+    test = _parse_any(tokens, parse_comparison)
+    return names[0], test
 
 
 def _parse_test(tokens: _Tokens) -> _Test:

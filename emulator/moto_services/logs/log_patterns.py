@@ -7,9 +7,9 @@ from typing import Any
 from emulator.exceptions import LogPatternError
 from emulator.moto_services.logs.log_conditions import (
     Matcher,
+    SpacePattern,
     build_regex_test,
     parse_json_pattern,
-    parse_space_pattern,
     read_selected,
     unquote,
 )
@@ -34,7 +34,7 @@ def parse_log_pattern(pattern: str) -> Matcher:
         LogPatternError: the pattern is not valid.
     """
     text = pattern.strip()
-    for begin, end, parse in (("{", "}", parse_json_pattern), ("[", "]", parse_space_pattern)):
+    for begin, end, parse in (("{", "}", parse_json_pattern), ("[", "]", SpacePattern)):
         if text.startswith(begin):
             if not text.endswith(end):
                 raise LogPatternError(f"{begin} is not closed by {end}")
@@ -55,8 +55,16 @@ def parse_log_pattern(pattern: str) -> Matcher:
     )
 
 
-def read_field(line: str, selector: str) -> Any:
-    """Return the value of a JSON line that a selector such as ``$.a.b[0]`` selects; None if there is none."""
+def read_field(matches: Matcher, line: str, selector: str) -> Any:
+    """Return the value that a selector selects of a line; None if there is none.
+
+    Args:
+        matches: the parsed pattern.
+        line: the line, which it matches.
+        selector: ``$.a.b[0]`` of a JSON line, or ``$name`` of a field that a space-delimited pattern names.
+    """
+    if isinstance(matches, SpacePattern):
+        return matches.read_fields(line).get(selector.removeprefix("$"))
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):

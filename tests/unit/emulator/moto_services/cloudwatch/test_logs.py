@@ -1,8 +1,11 @@
+from typing import Any
+
 import pytest
 from moto.logs.models import logs_backends
 
 from emulator.moto_services.cloudwatch.logs import MAX_MESSAGE_BYTES, LogGroups
 from emulator.moto_services.cloudwatch.metric_filters import count_log_events
+from emulator.moto_services.cloudwatch.metrics import find_backend
 
 ACCOUNT, REGION = "123456789012", "ap-south-1"
 
@@ -46,3 +49,25 @@ def test_a_filter_of_an_earlier_version_that_is_refused_now_matches_nothing(capl
             logs.put("/e", "s", [(1, "loss=1")])
     assert messages("/e", "s") == [(1, "loss=1")] * 2
     assert caplog.text.count("put them again") == 1
+
+
+def test_a_metric_has_the_value_of_a_named_field() -> None:
+    logs = LogGroups(ACCOUNT, REGION)
+    logs.ensure_stream("/f", "s")
+    transformation = {
+        "metricName": "bytes",
+        "metricNamespace": "Fields",
+        "metricValue": "$bytes",
+        "dimensions": {"Ip": "$ip"},
+    }
+    backend: Any = logs_backends[ACCOUNT][REGION]
+    with count_log_events():
+        backend.put_metric_filter("f", "[ip, ..., status = 4*, bytes]", "/f", [transformation])
+        lines = ['10.0.0.1 - "GET /a b" 404 17', "10.0.0.2 - 200 5", "10.0.0.3 - 403 -", "short"]
+        logs.put("/f", "s", [(1, line) for line in lines])
+        by_json = {**transformation, "metricName": "json", "metricValue": "$.n", "dimensions": {"Host": "$.host"}}
+        backend.put_metric_filter("g", "{ $.n = * }", "/f", [by_json])
+        logs.put("/f", "s", [(2, '{"n": 3, "host": "a"}'), (3, '{"n": 4}')])
+    found = [each for each in find_backend(ACCOUNT, REGION).metric_data if each.namespace == "Fields"]
+    described = [(each.name, each.value, [(part.name, part.value) for part in each.dimensions]) for each in found]
+    assert described == [("bytes", 17.0, [("Ip", "10.0.0.1")]), ("json", 3.0, [("Host", "a")])]
