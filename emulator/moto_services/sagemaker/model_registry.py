@@ -58,15 +58,20 @@ def _create_package(create: Callable[[Any], Any], response: Any) -> Any:
     before = dict(backend.model_packages)
     answer = create(response)
     package = backend.model_packages[answer.result["ModelPackageArn"]]
-    if package.arn in before:
-        if package.model_package_group_name is None:
-            backend.model_packages[package.arn] = before[package.arn]
-            raise ValidationException(f"Model Package already exists: {package.arn}")
-        # moto counts the packages of a group for the version, which another one has after a deletion.
-        backend.model_packages[package.arn] = before[package.arn]
+    if package.model_package_group_name is not None:
+        # moto takes the number of packages in the group for the version, which is too low after a deletion.
+        given = package.arn
         _renumber(package, before)
-        backend.model_packages[package.arn] = package
-        backend.model_package_name_mapping[package.arn] = package.arn
+        if package.arn != given:
+            del backend.model_packages[given], backend.model_package_name_mapping[given]
+            if given in before:
+                backend.model_packages[given] = before[given]
+                backend.model_package_name_mapping[given] = given
+            backend.model_packages[package.arn] = package
+            backend.model_package_name_mapping[package.arn] = package.arn
+    elif package.arn in before:
+        backend.model_packages[package.arn] = before[package.arn]
+        raise ValidationException(f"Model Package already exists: {package.arn}")
     package.skip_model_validation = read_member(response, "SkipModelValidation") or _NO_SKIP
     _announce(backend, package)
     return build_answer({"ModelPackageArn": package.arn})
@@ -76,7 +81,7 @@ def _renumber(package: Any, others: dict[str, Any]) -> None:
     """Give a package the version after the last one of its group."""
     group = package.model_package_group_name
     versions = [each.model_package_version for each in others.values() if each.model_package_group_name == group]
-    package.model_package_version = max(versions) + 1
+    package.model_package_version = max(versions, default=0) + 1
     package.arn = f"{package.arn.rpartition('/')[0]}/{package.model_package_version}"
     for statuses in package.model_package_status_details.values():
         for status in statuses:

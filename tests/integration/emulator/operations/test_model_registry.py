@@ -55,6 +55,19 @@ def test_a_version_is_not_used_twice(service: Service) -> None:
     assert client.describe_model_package(ModelPackageName=second)["ModelPackageVersion"] == 2
 
 
+def test_a_version_is_the_next_after_the_highest(service: Service) -> None:
+    client = service.client()
+    first, second, third = create_group(service, "gaps", 3)
+    for arn in (first, second):
+        client.delete_model_package(ModelPackageName=arn)
+    fourth = client.create_model_package(ModelPackageGroupName="gaps")["ModelPackageArn"]
+    assert fourth.endswith("/4")
+    listed = client.list_model_packages(ModelPackageGroupName="gaps")["ModelPackageSummaryList"]
+    assert {each["ModelPackageArn"] for each in listed} == {third, fourth}
+    with pytest.raises(ClientError, match="does not exist"):
+        client.describe_model_package(ModelPackageName=second)
+
+
 def test_a_group_that_exists_is_not_overwritten(service: Service) -> None:
     create_group(service, "twice", 1)
     with pytest.raises(ClientError) as caught:
