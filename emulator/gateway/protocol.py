@@ -128,7 +128,8 @@ def dump_json(value: Any) -> bytes:
 
 def _parse(body: bytes) -> dict[str, Any]:
     try:
-        request = json.loads(body, parse_constant=_refuse_constant, parse_float=_parse_float) if body.strip() else {}
+        text = body.decode()  # json would decode halves of surrogate pairs, too
+        request = json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_float) if text.strip() else {}
         if b"\\ud" in body.lower():
             json.dumps(request, ensure_ascii=False).encode()  # half of a surrogate pair is not text
     except (ValueError, RecursionError) as error:

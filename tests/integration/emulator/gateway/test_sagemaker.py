@@ -228,7 +228,15 @@ def test_a_region_nobody_has(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b"[1]", b"\x00" * 10, b'{"A":' * 900 + b"1" + b"}" * 900, b'{"A":' + b"[" * 900 + b"]" * 900 + b"}"]
+    "body",
+    [
+        b"{",
+        b"[1]",
+        b"\x00" * 10,
+        b'{"A":' * 900 + b"1" + b"}" * 900,
+        b'{"A":' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"A":"\xed\xa0\x80"}',
+    ],
 )
 def test_bad_json(gateway: Gateway, body: bytes) -> None:
     answer = gateway.send_operation("ListTrainingJobs", body)
