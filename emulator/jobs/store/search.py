@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     Kind = Literal["text", "number", "time", "boolean", "hyperparameter", "whole"]
 
+# SQLite parses an expression of up to a thousand operators, and fewer parentheses.
+_MOST_LEVELS = 20
+_MOST_FILTERS = 500
 _JOBS = tables.training_jobs
 _STAGES = func.json_each(_JOBS.c.transitions).table_valued("value", name="stages")
 _METRICS = func.json_each(_JOBS.c.final_metrics).table_valued("value", name="metrics")
@@ -76,9 +79,23 @@ def build_condition(request: Mapping[str, Any]) -> ColumnElement[bool]:
         for number, each in enumerate(request.get("VisibilityConditions") or (), start=1)
     ]
     expression = request.get("SearchExpression") or {}
+    if _count_levels(expression) > _MOST_LEVELS or _count_filters(expression) > _MOST_FILTERS:
+        raise ValidationException(
+            f"A SearchExpression can have at most {_MOST_LEVELS} levels of SubExpressions and {_MOST_FILTERS} filters."
+        )
     if _count_contains(expression) > 1:
         raise ValidationException("'CONTAINS' operator usage limit of 1 exceeded.")
     return and_(literal(value=True), _build_expression(expression, properties), *visible)
+
+
+def _count_levels(expression: Mapping[str, Any]) -> int:
+    return 1 + max(map(_count_levels, expression.get("SubExpressions") or ()), default=0)
+
+
+def _count_filters(expression: Mapping[str, Any]) -> int:
+    own = len(expression.get("Filters") or ())
+    own += sum(len(nested["Filters"]) for nested in expression.get("NestedFilters") or ())
+    return own + sum(map(_count_filters, expression.get("SubExpressions") or ()))
 
 
 def _count_contains(expression: Mapping[str, Any]) -> int:

@@ -188,6 +188,20 @@ def test_a_search_contains_one_contains(store: JobStore) -> None:
             find(store, **members)
 
 
+def test_an_expression_is_as_large_as_sqlite_can_read(store: JobStore) -> None:
+    def nest(levels: int, width: int = 1, filters: int = 1) -> dict[str, Any]:
+        own = [{"Name": "TrainingJobName", "Operator": "NotEquals", "Value": "x"}] * filters
+        operator = "And" if levels % 2 else "Or"
+        inner = [nest(levels - 1, 1, filters)] * width if levels > 1 else []
+        return {"Operator": operator, "Filters": own, "SubExpressions": inner}
+
+    for allowed in (nest(20), nest(2, 20, 20)):
+        assert len(find(store, **allowed)) == 4
+    for refused in (nest(21), nest(2, 30, 20)):
+        with pytest.raises(ValidationException, match="at most 20 levels of SubExpressions and 500 filters"):
+            find(store, **refused)
+
+
 @pytest.mark.parametrize(
     ("given", "text"),
     [
