@@ -34,5 +34,5 @@ def keep_available_pools(services: Services) -> None:
     """Keep ready again what the warm pools of an earlier process need."""
     store = services.ledger.store
     for region in store.list_regions(TrainingJob):
-        for job in store.pages.list_warm_pools(region):
+        for job in store.pages.list_available_pools(region, services.ledger.now_ms()):
             keep_instances_ready(job, services)

@@ -31,15 +31,15 @@ class JobPages:
         with self._engine.connect() as connection:
             names = None
             if query.warm_pool_status_equals is not None:
-                kept = StoreTransaction(connection).list_warm_pools(region, ended=True)
+                kept = StoreTransaction(connection).list_warm_pools(region)
                 names = [job.name for job in kept if has_status(job, query.warm_pool_status_equals, now_ms)]
             rows, next_token = select_page(connection, table, table.c.status, region, query, names)
             return [load_record(TrainingJob, row) for row in rows], next_token
 
-    def list_warm_pools(self, region: str) -> list[TrainingJob]:
-        """List the training jobs with a keep-alive period, whether or not their warm pools still exist."""
+    def list_available_pools(self, region: str, now_ms: int) -> list[TrainingJob]:
+        """List the ended training jobs whose keep-alive period is not over, and whose warm pool was not reused."""
         with self._engine.connect() as connection:
-            return StoreTransaction(connection).list_warm_pools(region)
+            return StoreTransaction(connection).list_available_pools(region, now_ms)
 
     def search_training_jobs(
         self, region: str, request: Mapping[str, Any]

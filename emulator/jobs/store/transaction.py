@@ -55,6 +55,9 @@ _RULES_OF_A_JOB = (
 _KEPT_ALIVE = select(tables.training_jobs).where(
     tables.training_jobs.c.region == bindparam("of_region"), text("keep_alive_seconds > 0")
 )
+_AVAILABLE_POOLS = _KEPT_ALIVE.where(
+    text("reused_ms IS NULL AND training_end_ms + keep_alive_seconds * 1000 > :of_now")
+)
 # Those that an update has ended keep their status, but no period.
 _ENDED_POOLS = select(tables.training_jobs).where(
     tables.training_jobs.c.region == bindparam("of_region"), text("keep_alive_seconds = 0 AND reused_ms IS NOT NULL")
@@ -129,18 +132,20 @@ class StoreTransaction:
 
     def _take_warm_pool(self, job: TrainingJob) -> None:
         """Find a warm pool whose instances the new job can reuse, and record that it does."""
-        for kept in self.list_warm_pools(job.region):
+        for kept in self.list_available_pools(job.region, job.creation_ms):
             if may_reuse(kept, job.request, job.creation_ms):
                 self.save_job(replace(kept, reused_by=job.name, reused_ms=job.creation_ms))
                 break
 
-    def list_warm_pools(self, region: str, *, ended: bool = False) -> list[TrainingJob]:
-        """List the training jobs with a keep-alive period, whether or not their warm pools still exist.
+    def list_available_pools(self, region: str, now_ms: int) -> list[TrainingJob]:
+        """List the ended training jobs whose keep-alive period is not over, and whose warm pool was not reused."""
+        rows = self._connection.execute(_AVAILABLE_POOLS, {"of_region": region, "of_now": now_ms})
+        return [load_record(TrainingJob, row) for row in rows]
 
-        With ``ended``, those whose warm pool was ended by an update are among them; that takes a look at every job.
-        """
+    def list_warm_pools(self, region: str) -> list[TrainingJob]:
+        """List the training jobs that have or had a warm pool; this takes a look at every job."""
         rows = list(self._connection.execute(_KEPT_ALIVE, {"of_region": region}))
-        rows += self._connection.execute(_ENDED_POOLS, {"of_region": region}) if ended else ()
+        rows += self._connection.execute(_ENDED_POOLS, {"of_region": region})
         return [load_record(TrainingJob, row) for row in rows]
 
     def create_job(self, job: R, tags: Sequence[Mapping[str, str]]) -> None:

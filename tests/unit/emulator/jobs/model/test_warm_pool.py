@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,4 +137,16 @@ def test_a_pool_that_an_update_ended_is_listed(store: JobStore) -> None:
         transaction.save_job(change_period(end(build("job")), 0, END_MS + 1_000))
     query = parse_list_query({"WarmPoolStatusEquals": "Terminated"})
     assert [job.name for job in store.pages.list_training_jobs(REGION, query, END_MS + 5_000)[0]] == ["job"]
-    assert store.pages.list_warm_pools(REGION) == []
+    assert store.pages.list_available_pools(REGION, END_MS + 500) == []
+
+
+def test_only_pools_whose_period_is_not_over_are_looked_at(store: JobStore) -> None:
+    jobs = [build(name, InstanceType=f"ml.{name}.large") for name in ("job", "reused", "runs")]
+    with store.transaction() as transaction:
+        for job in jobs:
+            transaction.create_training_job(job, (), ())
+        transaction.save_job(end(jobs[0]))
+        transaction.save_job(replace(end(jobs[1]), reused_by="x", reused_ms=END_MS))
+    seconds = build("job").keep_alive_seconds
+    for now_ms, names in ((END_MS, ["job"]), (END_MS + seconds * 1000 - 1, ["job"]), (END_MS + seconds * 1000, [])):
+        assert [job.name for job in store.pages.list_available_pools(REGION, now_ms)] == names
