@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import RLock
 
+from emulator.exceptions import InternalFailure
 from emulator.jobs import Jobs
 from emulator.jobs.store.store import JobStore
 from emulator.state.job_stores import list_stored_accounts, name_store
@@ -69,13 +70,20 @@ class Accounts:
         self._build_jobs = build_jobs
         self._lock = RLock()
         self._jobs: dict[str, Jobs] = {}
+        self._closed = False
 
     def find_jobs(self, account_id: str) -> Jobs:
-        """Find the jobs of an account, recovered from where the last process left them."""
+        """Find the jobs of an account, recovered from where the last process left them.
+
+        Raises:
+            InternalFailure: the account is new, and the emulator is shutting down.
+        """
         if (jobs := self._jobs.get(account_id)) is not None:
             return jobs
         with self._lock:
             if account_id not in self._jobs:
+                if self._closed:
+                    raise InternalFailure("The emulator is shutting down.")
                 jobs = self._build_jobs(account_id, self._stores.open(account_id))
                 jobs.recover()
                 self._jobs[account_id] = jobs
@@ -103,5 +111,6 @@ class Accounts:
     def close(self) -> None:
         """Stop every job and wait for its end. The stores stay open: events of the ends are still to be delivered."""
         with self._lock:
+            self._closed = True
             for jobs in self._jobs.values():
                 jobs.close()
