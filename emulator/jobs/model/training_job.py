@@ -239,8 +239,13 @@ class TrainingJob:
         return int((self.request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds") or DEFAULT_RUNTIME_SECONDS)
 
     def find_runtime_seconds(self, now_ms: int) -> float:
-        """Return for how many seconds the job may still train."""
-        return max(0.0, self.max_runtime_seconds - self.count_ms({"Training"}, now_ms) / 1000)
+        """Return for how many seconds the job may still train.
+
+        After it was lost with the emulator or the engine, it may train as long as at first: how long it did until then
+        is not known, since the machine may have been off.
+        """
+        lost = [number for number, entry in enumerate(self.transitions) if entry.message.startswith(_LOST)]
+        return max(0.0, self.max_runtime_seconds - self.count_ms({"Training"}, now_ms, max(lost, default=0)) / 1000)
 
     def find_wait_seconds(self, now_ms: int) -> float:
         """Return for how many seconds the job may still wait for Spot instances and train; infinite without a limit."""

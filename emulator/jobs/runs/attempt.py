@@ -107,6 +107,11 @@ class Attempt(ABC):
         """
         return any(not each.running for each in (self.found or {}).values())
 
+    @property
+    def all_ended_unattended(self) -> bool:
+        """Whether all containers ended while the emulator was away."""
+        return bool(self.found) and not any(each.running for each in (self.found or {}).values())
+
     @abstractmethod
     def find_files(self, host: Host) -> JobFolder:
         """Return the job's folder for a host."""

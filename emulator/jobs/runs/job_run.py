@@ -244,7 +244,8 @@ class JobRun(ABC, Generic[J, A]):
             note: Line for the job's log when the time is up.
         """
         containers = self._attempt.containers
-        exits = containers.wait(seconds)
+        # What ended while the emulator was away did so in its time.
+        exits = containers.wait(None if self._attempt.all_ended_unattended else seconds)
         if exits is None:
             if note:
                 self._attempt.log.note(note)

@@ -244,7 +244,9 @@ class ProcessingJobRun(AnyProcessingJobRun[ProcessingJob, ProcessingAttempt]):
     def _begin(self) -> None:
         if self._attempt.is_complete:
             self._attempt.locate_outputs(self.job.request)
-        self._change(lambda job, now_ms: job if job.start_ms is not None else job.start(now_ms))
+        # One that begins again has its whole time.
+        if self.job.start_ms is None or not self._attempt.is_complete:
+            self._change(ProcessingJob.start)
         self._attempt.begin_uploads()
 
     def _conclude(self) -> Outcome:

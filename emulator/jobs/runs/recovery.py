@@ -18,6 +18,8 @@ from emulator.jobs.runs.training_job_run import TrainingJobRun, can_reattach
 from emulator.jobs.runs.warm_pools import keep_available_pools
 from emulator.jobs.staging.hosts import list_hosts
 from emulator.jobs.staging.opt_ml import find_work_folder, remove_work_folder
+from emulator.jobs.staging.s3_paths import build_profiler_uri, build_tensors_uri
+from emulator.jobs.uploads.tensors import is_end_announced
 from emulator.state.folder import WORK_FOLDERS
 
 if TYPE_CHECKING:
@@ -166,7 +168,8 @@ def find_left_over(
 
 
 def _still_waits(evaluation: RuleEvaluation, running: set[tuple[str, str]]) -> bool:
-    return evaluation.start_ms is None and (evaluation.region, evaluation.training_job_name) in running
+    is_new = evaluation.start_ms is None and evaluation.status == "InProgress"
+    return is_new and (evaluation.region, evaluation.training_job_name) in running
 
 
 def _recover_evaluation(evaluation: RuleEvaluation, containers: Mapping[str, Container], services: Services) -> None:
@@ -179,7 +182,9 @@ def _recover_evaluation(evaluation: RuleEvaluation, containers: Mapping[str, Con
         return
     run = RuleJobRun(evaluation, training_job, services, containers)
     if training_job.ended:
-        run.limit(training_job, complete=training_job.status == "Completed")
+        uri = f"{build_profiler_uri(training_job)}/system" if run.of_profiler else build_tensors_uri(training_job)
+        saved = is_end_announced(run.context.object_store, uri)
+        run.limit(training_job, complete=saved and training_job.status != "Stopped")
     services.threads.start(run)
 
 

@@ -339,8 +339,9 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
                 start_rules(self.job, services)
 
     def _leave(self) -> None:
-        services, job = self.context.services, self.job
+        services = self.context.services
         services.admission.leave(self.arn)
+        job = self.job
         keep_instances_ready(job, services, self._attempt.spec)
         if job.has_rules:
             with services.threads.lock:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from emulator.exceptions import ObjectStoreError
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.staging.job_files import JobFolder, RefusedError
 from emulator.jobs.staging.s3_paths import build_tensors_uri
@@ -51,6 +52,15 @@ class _Folder:
 
     def is_quiet(self) -> bool:
         return self.settled and time.time_ns() - self.mtime_ns > _QUIET_NS
+
+
+def is_end_announced(object_store: ObjectStore, uri: str) -> bool:
+    """Return whether S3 has the end marker of a prefix."""
+    with suppress(ValueError, ObjectStoreError):
+        location = parse_s3_uri(uri)
+        object_store.get(location.bucket, join_key(location.key, END_OF_JOB))
+        return True
+    return False
 
 
 def announce_end(object_store: ObjectStore, destination: S3Uri) -> None:

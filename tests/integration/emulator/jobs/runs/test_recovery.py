@@ -1,5 +1,6 @@
 """Tests of recovery after a killed emulator, on the same state folder."""
 
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
@@ -18,6 +19,7 @@ from tests.integration.emulator.jobs.runs.test_processing import LOG, build_requ
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
+ONE_HOUR = {"StoppingCondition": {"MaxRuntimeInSeconds": 3600}}
 J = TypeVar("J", TrainingJob, ProcessingJob)
 
 
@@ -45,22 +47,37 @@ def test_running_job_ends_as_its_container_exits(tmp_path: Path, end: str, statu
         assert harness.store.messages.list_outbox() == []
 
 
+def let_hours_pass(harness: JobHarness) -> None:
+    """As if the machine had been off for ten hours: all that the job did is so much longer ago."""
+    ms = 36_000_000
+    with harness.store.transaction() as transaction:
+        job = harness.store.find_training_job(REGION, "job")
+        assert job is not None
+        earlier = tuple(
+            replace(each, start_ms=each.start_ms - ms, end_ms=None if each.end_ms is None else each.end_ms - ms)
+            for each in job.transitions
+        )
+        transaction.save_job(replace(job, creation_ms=job.creation_ms - ms, transitions=earlier))
+
+
 def test_job_whose_container_ended_meanwhile_ends_too(tmp_path: Path) -> None:
-    bucket = run_and_kill(tmp_path, WAIT_FOR_GO + "(ml / 'model/m').touch()")
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO + "(ml / 'model/m').touch()", members=ONE_HOUR)
     with recover(tmp_path, bucket) as harness:
         let_go(harness)
         wait_until(lambda: not any(container.running for container in harness.runtime.find({})))
+        let_hours_pass(harness)
         harness.jobs.recover()
         assert harness.wait()["TrainingJobStatus"] == "Completed"
         assert "out/job/output/model.tar.gz" in harness.stored()
 
 
 def test_job_whose_container_is_gone_begins_again(tmp_path: Path) -> None:
-    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, rules=[("Waits", "pass")])
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, rules=[("Waits", "pass")], members=ONE_HOUR)
     with recover(tmp_path, bucket) as harness:
         for container in harness.runtime.find({}):
             if container.name.endswith("algo-1"):
                 harness.runtime.remove(container.id)
+        let_hours_pass(harness)
         harness.jobs.recover()
         harness.wait_for_stage("Training")
         let_go(harness)

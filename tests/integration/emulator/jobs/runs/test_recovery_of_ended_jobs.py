@@ -12,6 +12,8 @@ from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.staging.opt_ml import find_work_folder
+from emulator.jobs.staging.s3_paths import build_tensors_uri
+from emulator.moto_services.s3.objects import parse_s3_uri
 from tests.integration.emulator.jobs.job_harness import REGION, JobHarness, open_job_harness
 from tests.integration.emulator.jobs.runs.test_processing import build_request, run
 
@@ -62,18 +64,21 @@ def test_the_folder_of_an_ended_processing_job_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "seconds", "details"),
+    ("script", "is_whole", "seconds", "details"),
     [
-        ("", 1, "The rule still ran 1 s (MaxRuntimeInSeconds) after the training job had ended."),
-        ("sys.exit(1)", 600, "The training job ended before every step was evaluated."),
+        ("", True, 1, "The rule still ran 1 s (MaxRuntimeInSeconds) after the training job had ended."),
+        ("sys.exit(1)", True, 1, "The rule still ran 1 s (MaxRuntimeInSeconds) after the training job had ended."),
+        ("", False, 600, "The training job ended before every step was evaluated."),
     ],
 )
 def test_a_rule_that_begins_again_after_its_job_has_limited_time(
-    tmp_path: Path, script: str, seconds: int, details: str
+    tmp_path: Path, script: str, is_whole: bool, seconds: int, details: str
 ) -> None:
     bucket = run_with_rule(tmp_path, script)
     with open_job_harness(tmp_path, bucket=bucket) as harness:
         job, rule = read_stored(harness)
+        if not is_whole:
+            harness.s3.delete(bucket, f"{parse_s3_uri(build_tensors_uri(job)).key}/training_job_end.ts")
         with harness.store.transaction() as transaction:
             condition = {"StoppingCondition": {"MaxRuntimeInSeconds": seconds}}
             transaction.save_job(replace(job, request={**job.request, **condition}))

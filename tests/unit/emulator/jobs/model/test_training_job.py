@@ -113,6 +113,14 @@ def test_rule_that_has_ended_neither_stops_nor_ends_again() -> None:
     )
 
 
+def test_a_job_that_was_lost_may_train_as_long_as_at_first() -> None:
+    job = make_job(StoppingCondition={"MaxRuntimeInSeconds": 100}).transition("Pending", 1_000)
+    job = job.transition("Starting", 2_000).transition("Downloading", 2_000).transition("Training", 3_000)
+    assert job.find_runtime_seconds(13_000) == 90
+    job = job.restart(900_000).transition("Starting", 900_000).transition("Downloading", 900_000)
+    assert job.transition("Training", 901_000).find_runtime_seconds(921_000) == 80
+
+
 def test_a_restart_says_what_was_lost_and_costs_no_retry() -> None:
     job = make_job(RetryStrategy={"MaximumRetryAttempts": 1}).transition("Pending", 1_500)
     for cause in ("", "The node n1 of the Swarm does not answer."):

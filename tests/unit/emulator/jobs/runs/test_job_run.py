@@ -73,6 +73,7 @@ class SmallAttempt:
     def __init__(self, found: Mapping[str, Container] | None = None) -> None:
         self.found = found
         self.is_complete = found is not None and len(found) == len(HOSTS)
+        self.all_ended_unattended = False
         self.cut_off_by = ""
         self.containers = Containers()
         self.log = Log()
