@@ -1,6 +1,6 @@
 """Inputs and outputs of a model's parts: selection at a step, and names."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -30,7 +30,7 @@ class PartCapture(Generic[Part]):
         """Initialize with a callback that saves a tensor by name, and one that reports a failure."""
         self._save = save
         self._report = report
-        self._names: dict[Part, str] = {}
+        self._names: MutableMapping[Part, str] = {}
         # Weak: a script that changes collections in its loop gets a new plan at each step.
         self._wanted: WeakKeyDictionary[StepPlan, list[WantedPart[Part]]] = WeakKeyDictionary()
         self._numbers: dict[str, int] = {}

@@ -9,6 +9,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, cast
+from weakref import WeakSet
 
 import torch
 from torch import nn
@@ -23,7 +24,7 @@ class CompiledModels:
         """Initialize with functions that begin a step, and return whether the step saves inputs or outputs."""
         self._begin_step = begin_step
         self._saves_parts = saves_parts
-        self._models: set[nn.Module] = set()
+        self._models: WeakSet[nn.Module] = WeakSet()
         self._original: Callable[..., Any] | None = None
         self._watched: Callable[..., Any] | None = None
         self._uncompiled: Any = None

@@ -4,6 +4,7 @@ Every call of a loss in torch.nn or torch.nn.functional is captured.
 """
 
 import functools
+import threading
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Protocol
@@ -49,6 +50,12 @@ class TakesLosses(Protocol):
         """Save the inputs and the result of a loss."""
 
 
+class _Calls(threading.local):
+    """Calls of losses in progress. The threads of nn.DataParallel call the same loss at the same time."""
+
+    depth = 0
+
+
 class FunctionalLosses:
     """Passes every loss to a hook; if a loss calls other losses, only the outermost is passed."""
 
@@ -56,7 +63,7 @@ class FunctionalLosses:
         """Initialize with a function that returns the hook, or None if there is none."""
         self._get_hook = get_hook
         self._call_of_modules: Callable[..., Any] | None = None
-        self._depth = 0
+        self._calls = _Calls()
         self._is_over = False
 
     def start(self) -> None:
@@ -116,12 +123,12 @@ class FunctionalLosses:
         kwargs: dict[str, Any],
         module: _Loss | None = None,
     ) -> Any:
-        self._depth += 1
+        self._calls.depth += 1
         try:
             result = function(*args, **kwargs)
         finally:
-            self._depth -= 1
-        if self._depth == 0:
+            self._calls.depth -= 1
+        if self._calls.depth == 0:
             hook = self._get_hook()
             if hook is not None and (module is None or not hook.knows_loss(module)):
                 hook.record_loss(name, inputs, result)

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from functools import partial
 from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -43,6 +44,8 @@ class ModuleCapture(PartCapture[nn.Module]):
     def __init__(self, save: Callable[[str, torch.Tensor], None], report: Callable[[str, Exception], None]) -> None:
         """Initialize with a callback that saves a tensor by name, and one that reports a failure."""
         super().__init__(save, report)
+        # Weak: a script that trains one model after the other, as in cross validation, drops those that are trained.
+        self._names = WeakKeyDictionary()
         self._handles: list[RemovableHandle] = []
 
     def is_tensor(self, value: object) -> bool:

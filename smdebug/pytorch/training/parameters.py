@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, cast
+from weakref import ref
 
 import torch
 from torch import nn
@@ -29,7 +30,8 @@ class ParameterCapture:
         self._save = save
         self._report = report
         self._gradient_prefix = gradient_prefix
-        self._models: list[tuple[str, nn.Module]] = []
+        # Weak: a script that trains one model after the other, as in cross validation, drops those that are trained.
+        self._models: list[tuple[str, ref[nn.Module]]] = []
         self._loss_scales = loss_scales
         self._handles: list[RemovableHandle] = []
         self._awaited = self._seen = False
@@ -41,18 +43,18 @@ class ParameterCapture:
 
     def add_model(self, name: str, model: nn.Module) -> None:
         """Add a model's parameters, including those it gets later."""
-        self._models.append((name, model))
+        self._models.append((name, ref(model)))
         # If a step is in progress, `save_new` saves these.
         self._unmade += [(*named, True) for named in _name_parameters(name, model)]
 
     @property
     def models(self) -> list[nn.Module]:
         """The registered models."""
-        return [model for _, model in self._models]
+        return [model for _, model in self._iterate_models()]
 
     @property
     def model_names(self) -> list[str]:
-        """The names of the registered models."""
+        """The names of the registered models, also of those that the script has dropped."""
         return [name for name, _ in self._models]
 
     def begin_step(self, called: nn.Module | None) -> None:
@@ -60,7 +62,7 @@ class ParameterCapture:
         self.deactivate()
         self._unmade = [
             (*named, called is None or model is called)
-            for name, model in self._models
+            for name, model in self._iterate_models()
             for named in _name_parameters(name, model)
         ]
 
@@ -169,8 +171,13 @@ class ParameterCapture:
         self._models.clear()
 
     def _iterate(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for model_name, model in self._models:
+        for model_name, model in self._iterate_models():
             yield from _name_parameters(model_name, model)
+
+    def _iterate_models(self) -> Iterator[tuple[str, nn.Module]]:
+        for name, each in self._models:
+            if (model := each()) is not None:
+                yield name, model
 
 
 def _name_parameters(model_name: str, model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

@@ -1,8 +1,12 @@
 """Tests of many kinds of models, against torch's own parameters and gradients."""
 
 import copy
+import gc
+import threading
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -13,6 +17,8 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.checkpoint import checkpoint
 
 import smdebug.pytorch as smd
+from smdebug.pytorch.modules.functional_losses import FunctionalLosses
+from smdebug.pytorch.on_import_torch import UnattendedTorchHook
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Net, Training
 from tests.unit.smdebug.written_run import WrittenRun
 
@@ -401,3 +407,36 @@ def test_two_models_of_one_class_have_names_of_their_own(
     (record,) = said.records
     assert "Net_1" in record.message
     assert smd.modes.GLOBAL.name == run.index(2)["meta"]["mode"]
+
+
+def test_models_that_a_script_drops_are_released_and_not_saved(run: WrittenRun) -> None:
+    """As in cross validation, without a change of the script."""
+    hook = UnattendedTorchHook(
+        str(run.path), include_collections=["weights"], save_config=smd.SaveConfig(save_interval=1)
+    )
+    dropped = []
+    for _ in range(3):
+        training = Training()
+        hook.register_module(training.model)
+        training.step(2)
+        dropped.append(ref(training.model))
+    gc.collect()
+    assert [each() is None for each in dropped] == [True, True, False]
+    hook.close()
+    saved = [{name.partition("_fc")[0] for name in run.values(step)} for step in run.steps]
+    assert saved[-1] == {"Net_2"}
+
+
+def test_losses_in_several_threads_are_all_recorded() -> None:
+    recorded: list[str] = []
+    hook = SimpleNamespace(record_loss=lambda name, _inputs, _result: recorded.append(name))
+    losses = FunctionalLosses(lambda: cast("Any", hook))
+    both_are_called = threading.Barrier(2)
+    threads = [
+        threading.Thread(target=losses._call, args=(name, (), both_are_called.wait, (), {})) for name in ("A", "B")
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(recorded) == ["A", "B"]
