@@ -7,6 +7,7 @@ of weights and biases would match them.
 """
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -42,7 +43,7 @@ class OptimizerCapture:
     def _get_name(self, optimizer: Optimizer) -> str:
         name = self._names.get(optimizer)
         if name is None:
-            class_name = type(optimizer).__name__
-            before = sum(type(other) is type(optimizer) for other in self._names)
-            name = self._names[optimizer] = f"{class_name}_{before}" if before else class_name
+            class_name, taken = type(optimizer).__name__, set(self._names.values())
+            names = (f"{class_name}_{number}" if number else class_name for number in count())
+            name = self._names[optimizer] = next(each for each in names if each not in taken)
         return name

@@ -1,5 +1,6 @@
 """Tests of optimizer state, against `optimizer.state_dict()` after each step."""
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 import smdebug.pytorch as smd
+from smdebug.pytorch.training.optimizer_state import OptimizerCapture
 from smdebug.trials import create_trial
 from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
 from tests.unit.smdebug.written_run import WrittenRun
@@ -92,3 +94,17 @@ def test_two_optimizers_of_one_class_and_none_in_evaluation(
     assert {name.split("/")[1] for name in values} == {"Adagrad", "Adagrad_1"}
     expected = optimizers[1].state_dict()["state"][0]["sum"]
     np.testing.assert_array_equal(values["optimizer/Adagrad_1/0/sum"], expected)
+
+
+def test_an_optimizer_that_is_made_again_has_a_name_of_its_own() -> None:
+    names: list[str] = []
+    capture = OptimizerCapture(lambda name, _value: names.append(name))
+    parameters = [torch.nn.Parameter(torch.ones(1))]
+    first, second = (torch.optim.SGD(parameters, lr=0.1) for _ in range(2))
+    for optimizer in (first, second):
+        capture.save_state(optimizer)
+    del first
+    gc.collect()
+    capture.save_state(torch.optim.SGD(parameters, lr=0.1))
+    capture.save_state(second)
+    assert names == [f"optimizer/{name}/group_0/lr" for name in ("SGD", "SGD_1", "SGD", "SGD_1")]
