@@ -110,6 +110,7 @@ class StepRecorder(KeptOutOfCopies):
             self._idle_steps > 0
             and self.mode is self._idle_mode
             and self.collections.plan is self._idle_plan
+            and len(self.collections.included) == len(self._framework.include_collections)
             and self._writer is None
             and self.plan is None
             and not self._waiting_tensors

@@ -16,6 +16,7 @@ class SavedCollections:
 
     Attributes:
         plan: what is saved at which step; None if it has to be recomputed.
+        included: include_collections as they were for the plan.
         refused: whether the training was refused its first step, for a collection that selects nothing.
     """
 
@@ -23,6 +24,7 @@ class SavedCollections:
         """Initialize with the hook, whose collections these are."""
         self._framework = framework
         self.plan: SavingPlan | None = None
+        self.included: tuple[str, ...] = ()
         self.refused = False
         self._is_checked = False
         # Named in include_collections, but never configured by the script.
@@ -52,9 +54,11 @@ class SavedCollections:
 
     def get_plan(self) -> SavingPlan:
         """Return the plan, computed if necessary; raises the errors of `prepare`."""
-        if self.plan is None:
+        # Scripts may append to include_collections at any time.
+        if self.plan is None or self.included != tuple(self._framework.include_collections):
             self.prepare()
             self.plan = SavingPlan(self.manager.collections.values(), self._framework.include_collections)
+            self.included = tuple(self._framework.include_collections)
         return self.plan
 
     def prepare(self, *, check: bool = True) -> None:

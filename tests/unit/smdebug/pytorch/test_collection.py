@@ -1,7 +1,11 @@
+import pytest
 from torch import nn
 
+import smdebug.pytorch as smd
 from smdebug.pytorch.collection import Collection, CollectionManager
 from smdebug.pytorch.hook import Hook
+from tests.unit.smdebug.pytorch.small_training import MakeHook, Training
+from tests.unit.smdebug.written_run import WrittenRun
 
 
 def test_a_manager_begins_with_the_collections_of_the_hook() -> None:
@@ -22,3 +26,17 @@ def test_a_collection_shows_its_modules() -> None:
     assert collection.modules == {layer: (False, True)}
     collection.add_module_tensors(layer, inputs=True)
     assert collection.modules == {layer: (True, True)}
+
+
+@pytest.mark.parametrize("interval", [1, 3])
+def test_a_collection_that_is_included_later_is_saved_from_then_on(
+    interval: int, make_hook: MakeHook, training: Training, run: WrittenRun
+) -> None:
+    hook = make_hook(include_collections=["weights"], save_config=smd.SaveConfig(save_interval=interval))
+    hook.register_module(training.model)
+    training.step(2)
+    hook.include_collections.append("gradients")
+    training.step(2)
+    hook.close()
+    saved = {step: any(name.startswith("gradient/") for name in run.values(step)) for step in run.steps}
+    assert saved == {step: step >= 2 for step in range(0, 4, interval)}
