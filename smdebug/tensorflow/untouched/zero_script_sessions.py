@@ -3,6 +3,7 @@
 This module does not import the framework: the caller passes the classes to watch.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from smdebug.barrier import guarded
@@ -25,7 +26,8 @@ class SessionWatch(ZeroScriptChange["SessionHook"]):
     @guarded("gradients")
     def on_gradients(self, optimizer: Any, pairs: Any) -> None:
         """Record the gradients that an optimizer adds to a graph; a graph without gradients is not trained."""
-        if not self.is_over:
+        # TensorFlow is loaded: its optimizer calls this. An eager training has no graph, and its gradients are values.
+        if not self.is_over and not sys.modules["tensorflow"].executing_eagerly():
             self._shown.append((optimizer, [gradient for gradient, _ in pairs]))
 
     @guarded("everything")
