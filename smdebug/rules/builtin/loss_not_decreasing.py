@@ -91,7 +91,10 @@ class LossNotDecreasing(BuiltInRule):
     advice = (
         "Check the learning rate, that the optimizer has the model's parameters, and that gradients are not 0.",
         "The loss of a single batch is noisy: raise num_steps to that of an epoch, or judge validation (mode EVAL).",
-        "Late losses fall slowly: lower diff_percent. Accuracies should rise: exclude them in tensor_regex.",
+        (
+            "Late losses fall slowly: lower diff_percent. "
+            "Leave out metrics that rise: tensor_regex, use_losses_collection False."
+        ),
     )
 
     def _prepare(self) -> None:

@@ -10,8 +10,12 @@ from smdebug.trials.step_tensors import StepTensors, WorkerTensor
 
 # For runs whose collections file lists no losses: names of deep networks' losses, and of XGBoost's metrics.
 _NAMES = (r"(?i)loss(?!\w*_input)", r"^[\w.]+-\w+(@[\d.-]+)?$")
-# XGBoost's metrics for which higher is better; smdebug's regex of the collection losses includes some of them.
-_RISING = re.compile(r"-(?:auc|aucpr|map|ndcg|pre|interval-regression-accuracy)(?:@\d+)?-?$")
+# Metrics of XGBoost, and of SageMaker's container for it, for which higher is better; smdebug's regex of the collection
+# losses includes some of them.
+_RISING = re.compile(
+    r"-(?:auc|aucpr|map|ndcg|pre|interval-regression-accuracy|(?:balanced_)?accuracy|f1(?:_binary|_macro)?|r2"
+    r"|(?:precision|recall)(?:_macro|_micro)?)(?:@\d+)?-?$"
+)
 _TRAINING = re.compile(r"^train", re.IGNORECASE)
 _VALIDATION = re.compile(r"^(?:scalar/)?(?:val_|valid|eval|test)", re.IGNORECASE)
 # A loss module that returns one number per sample: MXNet's always do, PyTorch's with reduction="none".
