@@ -10,6 +10,7 @@ import xgboost
 
 from rules_images.training.xgboost.built_in_algorithm.channels import TRAIN, VALIDATION
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
+from rules_images.training.xgboost.built_in_algorithm.metrics import find_threshold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -135,7 +136,8 @@ def _predict(asked: JobHyperparameters, model: xgboost.Booster, rows: xgboost.DM
         values = model.predict(rows)
     if values.ndim == 2:
         return list(zip(values.max(axis=1).tolist(), values.argmax(axis=1).tolist(), strict=True))
-    return list(zip(values.tolist(), (values > 0.5).astype(int).tolist(), strict=True))
+    classes = (values > find_threshold(asked.booster)).astype(int)
+    return list(zip(values.tolist(), classes.tolist(), strict=True))
 
 
 def _summarise(

@@ -33,8 +33,9 @@ def make_metric(
     """Return a metric function for XGBoost, which takes predictions and data and returns a value for each name.
 
     Predictions are the output of the objective: a number or probability for each row, or one for each row and class. A
-    probability above 0.5 is class 1. Of several classes the most probable one is predicted.
+    probability above 0.5 is class 1, as is a logit above 0. Of several classes the most probable one is predicted.
     """
+    threshold = find_threshold(parameters)
     is_hinge_or_class = str(parameters.get("objective", "")) in ("binary:hinge", "multi:softmax")
 
     def judge(predictions: NDArray[Any], data: xgboost.DMatrix) -> list[tuple[str, float]]:
@@ -44,13 +45,18 @@ def make_metric(
         elif is_hinge_or_class:
             classes = predictions.astype(np.int64)
         else:
-            classes = (predictions > 0.5).astype(np.int64)
+            classes = (predictions > threshold).astype(np.int64)
         functions = _find_functions()
         return [
             (name, float(functions[name](labels, predictions if name in _OF_NUMBERS else classes))) for name in names
         ]
 
     return judge
+
+
+def find_threshold(parameters: Mapping[str, Any]) -> float:
+    """Return the prediction above which a row is in class 1: the objective binary:logitraw predicts logits."""
+    return 0.0 if parameters.get("objective") == "binary:logitraw" else 0.5
 
 
 def _find_functions() -> dict[str, Callable[..., Any]]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MODEL_NAME = "xgboost-model"
 # XGBoost's metrics for which higher is better. XGBoost itself guesses from the start of the name and confuses mape with
 # map.
-_MAXIMISED = frozenset({"auc", "aucpr", "map", "ndcg", "pre"})
+_MAXIMISED = frozenset({"auc", "aucpr", "interval-regression-accuracy", "map", "ndcg", "pre"})
 
 
 def train(base: Path, given: dict[str, str]) -> None:
@@ -140,10 +140,15 @@ def _make_early_stopping(asked: JobHyperparameters, watched: set[str]) -> EarlyS
         rounds=asked.early_stopping_rounds or 1,
         data_name=VALIDATION,
         metric_name=metric,
-        maximize=None if metric is None else metric.partition("@")[0] in _MAXIMISED | MAXIMISED,
+        maximize=None if metric is None else is_maximised(metric),
         # A linear booster cannot go back to an earlier round.
         save_best=asked.booster.get("booster") != "gblinear",
     )
+
+
+def is_maximised(metric: str) -> bool:
+    """Return whether higher is better for a metric, such as `ndcg@5-` or `f1_macro`."""
+    return metric.partition("@")[0].rstrip("-") in _MAXIMISED | MAXIMISED
 
 
 class _ShowMetrics(TrainingCallback):
