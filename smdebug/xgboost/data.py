@@ -36,14 +36,25 @@ def _read(path: Path, content_type: str, what: str) -> xgboost.DMatrix:
     kind = content_type.partition(";")[0].strip().lower()
     if kind not in (*_CSV, *_LIBSVM):
         raise SMDebugValueError(f"{what}: {content_type!r} is none of {', '.join((*_CSV, *_LIBSVM))}.")
-    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if _has_data(each, path))
     if not files:
-        raise SMDebugValueError(f"{what}: {path} holds no file.")
-    if kind in _CSV:
-        tables = [np.genfromtxt(file, delimiter=",", dtype=np.float32, ndmin=2) for file in files]
-        table: NDArray[Any] = np.concatenate(tables)
-        return xgboost.DMatrix(table[:, 1:], label=table[:, 0])
-    return _read_libsvm(files)
+        raise SMDebugValueError(f"{what}: {path} holds no file with data.")
+    try:
+        return _read_csv(files) if kind in _CSV else _read_libsvm(files)
+    except (ValueError, IndexError) as error:
+        raise SMDebugValueError(f"{what}: {path} cannot be read as {kind}: {error}.") from error
+
+
+def _has_data(file: Path, folder: Path) -> bool:
+    """Return whether a file may contain rows: not those that are hidden or empty, as markers and checksums are."""
+    parts = file.relative_to(folder).parts
+    return file.is_file() and file.stat().st_size > 0 and not any(part.startswith((".", "_")) for part in parts)
+
+
+def _read_csv(files: list[Path]) -> xgboost.DMatrix:
+    tables = [np.genfromtxt(file, delimiter=",", dtype=np.float32, ndmin=2) for file in files]
+    table: NDArray[Any] = np.concatenate(tables)
+    return xgboost.DMatrix(table[:, 1:], label=table[:, 0])
 
 
 def _read_libsvm(files: list[Path]) -> xgboost.DMatrix:

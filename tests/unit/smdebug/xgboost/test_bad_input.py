@@ -111,6 +111,18 @@ def test_a_collection_that_selects_nothing_is_reported_to_its_author(make_hook: 
         train(cancer, hook)
 
 
+def test_markers_in_a_folder_of_data_are_left_out(tmp_path: Path, make_hook: MakeHook) -> None:
+    files = {"a.csv": "1,0.5\n", "_SUCCESS": "", ".a.csv.crc": "x", "empty.csv": "", "b.csv": "0,2\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    data = make_hook(train_data=(str(tmp_path), "csv")).train_data
+    assert data is not None
+    assert data.get_label().tolist() == [1, 0]
+    (tmp_path / "c.csv").write_text("1,2,3\n")
+    with pytest.raises(SMDebugValueError, match=f"train_data: {tmp_path} cannot be read as csv: "):
+        make_hook(train_data=(str(tmp_path), "csv"))
+
+
 def test_data_in_files(make_hook: MakeHook, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,0.5,2\n0,,3\n")
     (tmp_path / "b.libsvm").write_text("1:0.5 qid:1 0:0.5 2:7 # row\n\n0 1:3\n")
