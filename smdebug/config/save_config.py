@@ -121,6 +121,7 @@ class SaveConfig:
         hook, and that of a hook from the defaults.
 
         Raises:
+            SMDebugTypeError: `mode_save_configs` is not a dict.
             SMDebugValueError: a key is not a mode, a value is not a SaveConfigMode, or SaveConfigMode refuses a value.
         """
         self.mode_save_configs: dict[ModeKeys, SaveConfigMode | None]
@@ -129,6 +130,11 @@ class SaveConfig:
                 mode: SaveConfigMode(save_interval, start_step, end_step, save_steps) for mode in ModeKeys
             }
             return
+        if not isinstance(mode_save_configs, Mapping):
+            raise SMDebugTypeError(
+                f"The first argument of SaveConfig is a dict of modes, not {mode_save_configs!r}: an interval is given "
+                "as save_interval."
+            )
         for mode, conf in mode_save_configs.items():
             if not isinstance(mode, ModeKeys) or not (conf is None or isinstance(conf, SaveConfigMode)):
                 raise SMDebugValueError(

@@ -46,6 +46,8 @@ def test_save_steps_are_a_list_of_int(steps: Any) -> None:
 def test_invalid_numbers() -> None:
     with pytest.raises(ValueError, match="save_interval must be a whole number, not 'x'"):
         SaveConfig(save_interval="x")
+    with pytest.raises(SMDebugTypeError, match="a dict of modes, not 5: an interval is given as save_interval"):
+        SaveConfig(5)  # type: ignore[arg-type]
     with pytest.raises(SMDebugValueError, match="save_interval 0"):
         SaveConfig(save_interval=0)
 
