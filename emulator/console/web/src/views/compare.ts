@@ -145,17 +145,18 @@ export function showCompare(root: Element, names: string[]): View {
     const [kind, title] = [what.slice(0, 6), what.slice(7)];
     const { reduction, mode, axis } = choices;
     if (kind === "metric") {
-      const metric = each.metrics.find((one) => one.name === title);
-      return metric
-        ? [
-            {
-              label: each.job.name,
-              subject: each.job.name,
-              at: metric.timesMs.map((time) => (time - (axis === "time" ? 0 : each.job.creationMs)) / 1000),
-              values: metric.values,
-            },
-          ]
-        : [];
+      // A metric of the system has a line for each host.
+      return each.metrics
+        .filter((one) => one.name === title)
+        .map((metric) => {
+          const label = metric.host ? `${each.job.name}, ${metric.host}` : each.job.name;
+          return {
+            label,
+            subject: label,
+            at: metric.timesMs.map((time) => (time - (axis === "time" ? 0 : each.job.creationMs)) / 1000),
+            values: metric.values,
+          };
+        });
     }
     if (!each.run?.tensors.some((one) => one.name === title)) return [];
     const found = await ask<Series>(`${jobPath(each.job.region, each.job.name)}/tensors/series`, {
