@@ -60,7 +60,7 @@ _STEPS = {
 _LOG_LINES = {
     "words": "only lines that contain this text",
     "after": "number of the first line; STREAM:NUMBER for one stream, once per stream. Default: the last lines",
-    "before": "the last lines before the line of this number",
+    "before": "the last lines before the line of this number; STREAM:NUMBER for one stream, once per stream",
     "limit": "maximum number of lines per host; default: 500",
 }
 _TENSORS = f"{PREFIX}jobs/<region>/<name>/tensors"

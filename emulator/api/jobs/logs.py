@@ -40,13 +40,12 @@ def read_logs(logs: LogGroups, found: Iterable[tuple[str, str]]) -> dict[str, An
     """Return the log lines that the query selects, of each stream in ``found`` (log group and name).
 
     Without ``after``, the last lines are returned. ``after`` is the number of the first line to return, for all streams
-    or as STREAM:NUMBER for one. ``before`` returns the last lines before this number. ``words`` returns only the lines
-    that contain it.
+    or as STREAM:NUMBER for one. ``before``, which is given in the same ways, returns the last lines before this number.
+    ``words`` returns only the lines that contain it.
     """
     words, invocation = request.args.get("words", "").casefold(), request.args.get("requestId", "")
     most = read_number("limit", 500, _MOST_LINES)
-    before = read_number("before", 0, 1 << 60) if "before" in request.args else None
-    after = _read_positions()
+    before, after = _read_positions("before"), _read_positions("after")
     streams = []
     for group, stream in found:
         log = logs.find(group, stream)
@@ -57,7 +56,9 @@ def read_logs(logs: LogGroups, found: Iterable[tuple[str, str]]) -> dict[str, An
             if not chosen:
                 continue
         else:
-            chosen = choose_lines(log, words, most, after.get(stream, after.get("")), before)
+            chosen = choose_lines(
+                log, words, most, after.get(stream, after.get("")), before.get(stream, before.get(""))
+            )
         streams.append(
             {
                 "stream": stream,
@@ -69,8 +70,8 @@ def read_logs(logs: LogGroups, found: Iterable[tuple[str, str]]) -> dict[str, An
     return {"streams": streams}
 
 
-def _read_positions() -> dict[str, int]:
-    """Read the ``after`` parameters: the first line number by stream.
+def _read_positions(name: str) -> dict[str, int]:
+    """Read the parameters of a name: a line's number by stream.
 
     The number under the empty name applies to all streams that are not named.
 
@@ -78,9 +79,9 @@ def _read_positions() -> dict[str, int]:
         ValidationException: a value is not a number.
     """
     found = {}
-    for text in request.args.getlist("after"):
+    for text in request.args.getlist(name):
         stream, _, number = text.rpartition(":")
-        found[stream] = parse_number("after", number, 1 << 60)
+        found[stream] = parse_number(name, number, 1 << 60)
     return found
 
 

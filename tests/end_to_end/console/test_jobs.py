@@ -2,15 +2,18 @@
 
 import json
 import re
+import time
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from benchmarks.shared.tensorboard import build_tensorboard
 from sdk_compat.demo.training_job import BUCKET
 from tests.end_to_end.api_answers import find_differences
+from tests.end_to_end.console.jobs_from_elsewhere import import_run
 from tests.end_to_end.console.page import PATIENCE_MS, REGION, Console, ask_emulator
 from tests.waiting import wait_until
 
@@ -107,6 +110,39 @@ def test_warnings_are_marked_in_the_list_and_shown_on_every_tab(console: Console
         expect(metric).to_contain_text("The metric 'never:found' has no value")
         expect(metric).to_contain_text("<img src=x")
     assert page.title() != "taken"
+
+
+def test_each_host_s_lines_are_all_shown_and_found(console: Console, ended: str, tmp_path: Path) -> None:
+    begin_ms = time.time_ns() // 1_000_000 - 10_000_000
+    lines = [[begin_ms + at, f"first {at}"] for at in range(1200)]
+    name = import_run(console.emulator, ended, "two-logs", tmp_path, lines)
+    logs, stream = console.emulator.client("logs"), f"{name}/algo-2-1"
+    logs.create_log_stream(logGroupName="/aws/sagemaker/TrainingJobs", logStreamName=stream)
+    events = [{"timestamp": begin_ms + at, "message": f"second {at}"} for at in range(700)]
+    logs.put_log_events(logGroupName="/aws/sagemaker/TrainingJobs", logStreamName=stream, logEvents=events)
+
+    page = console.go(f"jobs/{REGION}/{name}/logs")
+    shown, earlier = page.locator("[role=log] .line"), page.get_by_role("button", name="Earlier lines")
+    for count in (1000, 1700, 1900):
+        expect(shown).to_have_count(count)
+        if count < 1900:
+            earlier.click()
+    expect(earlier).to_be_hidden()
+    texts = {text.partition("first " if "first" in text else "second ")[1:] for text in shown.all_inner_texts()}
+    assert len(texts) == 1900
+
+    # The answer to the first words comes after others were typed.
+    held: list[Route] = []
+    first_words = re.compile(r"/logs\?.*words=first(&|$)")
+    page.route(first_words, lambda route: held.append(route))
+    search = page.get_by_label("Search the log")
+    with page.expect_request(first_words):
+        search.fill("first")
+    search.fill("second 6")
+    page.wait_for_timeout(300)  # longer than the search waits for more letters; sooner, there is nothing to mix up
+    held[0].continue_()
+    expect(page.get_by_text("with these words")).to_contain_text(re.compile(r", 111 with"))
+    assert all("second 6" in text for text in shown.all_inner_texts())
 
 
 @pytest.mark.nightly

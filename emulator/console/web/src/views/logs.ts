@@ -48,7 +48,10 @@ export function showLogs(root: Element, path: string): LogPanel {
   let next = new Map<string, number>();
   let first = new Map<string, number>();
   let busy = false;
-  let again = false;
+  // What is asked for once the request under way is answered.
+  let waiting: "" | "begin" | "more" = "";
+  // Counts the choices: an answer to an earlier one is not shown.
+  let choice = 0;
   const controls = h("div", { class: "filters" });
   const list = h("div", { class: "log", tabindex: "0", role: "log", "aria-label": "Log" });
   const earlier = button("Earlier lines", () => void showEarlier(), { hidden: true });
@@ -67,7 +70,7 @@ export function showLogs(root: Element, path: string): LogPanel {
   const write = (stream: LogStream, line: LogLine, several: boolean): HTMLElement =>
     h(
       "div",
-      { class: "line" },
+      { class: "line", "data-stream": stream.stream, "data-number": line.number },
       h("span", { class: "quiet time" }, `${formatClock(line.timeMs)} `),
       several ? h("span", { class: "host" }, `${stream.host} `) : null,
       name(line.message),
@@ -75,16 +78,18 @@ export function showLogs(root: Element, path: string): LogPanel {
 
   async function fetchNew(begin: boolean): Promise<void> {
     if (busy) {
-      again = true;
+      waiting = begin ? "begin" : waiting || "more";
       return;
     }
     busy = true;
+    const asked = choice;
     await load(said, async () => {
       const positions = ["0", ...[...next].map(([stream, number]) => `${stream}:${number}`)];
       const found = await ask<Logs>(
         `${path}/logs`,
         begin ? { ...chosen, limit: 500 } : { ...chosen, after: positions, limit: MOST_LINES },
       );
+      if (asked !== choice) return;
       const several = found.streams.length > 1;
       const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 40;
       const fresh = found.streams
@@ -95,7 +100,7 @@ export function showLogs(root: Element, path: string): LogPanel {
           // An answer holds a limited number of lines or bytes: where it ends before the log does, the rest is asked for.
           const cut = !begin && lines.length > 0 && (chosen.words ? lines.length >= MOST_LINES : end < stream.total);
           next.set(stream.stream, cut ? end : Math.max(stream.total, end));
-          if (cut) again = true;
+          if (cut) waiting ||= "more";
           return lines.map((line) => ({ line, element: write(stream, line, several) }));
         })
         .sort((a, b) => a.line.timeMs - b.line.timeMs);
@@ -105,7 +110,11 @@ export function showLogs(root: Element, path: string): LogPanel {
           fresh.map((each) => each.element),
         );
       else list.append(...fresh.map((each) => each.element));
-      while (list.childElementCount > KEPT_LINES) list.firstElementChild?.remove();
+      while (list.childElementCount > KEPT_LINES) {
+        const { stream = "", number = "0" } = (list.firstElementChild as HTMLElement).dataset;
+        first.set(stream, Number(number) + 1);
+        list.firstElementChild?.remove();
+      }
       earlier.hidden = chosen.words !== "" || reportedJob !== "" || ![...first.values()].some((number) => number > 0);
       const total = found.streams.reduce((sum, stream) => sum + stream.total, 0);
       said.textContent = list.childElementCount
@@ -117,27 +126,34 @@ export function showLogs(root: Element, path: string): LogPanel {
       if (begin || atEnd) list.scrollTop = list.scrollHeight;
     });
     busy = false;
-    if (again) {
-      again = false;
-      void fetchNew(false);
+    if (waiting) {
+      const begins = waiting === "begin";
+      waiting = "";
+      void fetchNew(begins);
     }
   }
   async function showEarlier(): Promise<void> {
+    const asked = choice;
     await load(said, async () => {
-      const before = Math.max(...first.values());
+      const before = ["0", ...[...first].map(([stream, number]) => `${stream}:${number}`)];
       const found = await ask<Logs>(`${path}/logs`, { ...chosen, before, limit: 500 });
-      const elements = found.streams.flatMap((stream) => {
-        const lines = stream.lines.filter((line) => line.number < (first.get(stream.stream) ?? 0));
-        first.set(stream.stream, lines[0]?.number ?? 0);
-        return lines.map((line) => write(stream, line, found.streams.length > 1));
-      });
-      list.prepend(...elements);
+      if (asked !== choice) return;
+      const several = found.streams.length > 1;
+      const elements = found.streams
+        .flatMap((stream) => {
+          const lines = stream.lines.filter((line) => line.number < (first.get(stream.stream) ?? 0));
+          first.set(stream.stream, lines[0]?.number ?? 0);
+          return lines.map((line) => ({ line, element: write(stream, line, several) }));
+        })
+        .sort((a, b) => a.line.timeMs - b.line.timeMs);
+      list.prepend(...elements.map((each) => each.element));
       earlier.hidden = ![...first.values()].some((number) => number > 0);
     });
   }
   function restart(): void {
     [next, first] = [new Map(), new Map()];
-    again = false;
+    waiting = "";
+    choice += 1;
     void fetchNew(true);
   }
   let known = "";
