@@ -1,9 +1,11 @@
 """``…/jobs/REGION/NAME/record`` and ``/_emulator/records``: job export and import."""
 
+from __future__ import annotations
+
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flask import Blueprint, jsonify, request
 
@@ -15,6 +17,9 @@ from emulator.jobs.model.rule_evaluation import RuleEvaluation
 from emulator.jobs.model.training_job import TrainingJob
 from emulator.jobs.model.warnings import JobWarning
 from emulator.services import Services
+
+if TYPE_CHECKING:
+    from emulator.moto_services.cloudwatch.metrics import Datum
 
 
 def build_job_exports_pages(accounts: RequestAccounts) -> Blueprint:
@@ -31,10 +36,10 @@ def build_job_exports_pages(accounts: RequestAccounts) -> Blueprint:
         record: Any = request.get_json(force=True, silent=True)
         try:
             job, evaluations = parse_record(record)
-            warnings, moments = parse_warnings(record), parse_moments(record)
+            warnings, moments, traces = parse_warnings(record), parse_moments(record), parse_traces(record)
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise ValidationException(f"This is not a record of a job: {type(error).__name__}: {error}.") from None
-        take_record(accounts.find(), job, evaluations, record, warnings, moments)
+        take_record(accounts.find(), job, evaluations, record, warnings, moments, traces)
         return jsonify(name=job.name, region=job.region), 201
 
     return pages
@@ -129,6 +134,55 @@ def _choose_fields(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return dict(given)
 
 
+class Traces(NamedTuple):
+    """What a job left in other services.
+
+    Attributes:
+        events: sent events: service, region, envelope and time in epoch milliseconds.
+        deliveries: outcomes of their deliveries, each with the event's id and the time in epoch milliseconds.
+        logs: log group, stream, and lines with their times in epoch milliseconds.
+        metrics: data of the job's metrics.
+    """
+
+    events: list[tuple[str, str, Mapping[str, Any], int]]
+    deliveries: list[tuple[str, Mapping[str, Any], int]]
+    logs: list[tuple[str, str, list[tuple[int, str]]]]
+    metrics: list[Datum]
+
+
+def parse_traces(record: Mapping[str, Any]) -> Traces:
+    """Build what a job left in other services from a record of ``give_record``.
+
+    Raises:
+        TypeError, KeyError, ValueError, AttributeError: it is malformed.
+    """
+    from emulator.moto_services.cloudwatch.metrics import Datum
+
+    events = record.get("events", ())
+    return Traces(
+        [(str(each["service"]), str(each["region"]), dict(each["content"]), int(each["timeMs"])) for each in events],
+        [
+            (str(event["content"].get("id")), dict(delivery), int(delivery["timeMs"]))
+            for event in events
+            for delivery in event.get("deliveries", ())
+        ],
+        [
+            (str(each["group"]), str(each["stream"]), [(int(at_ms), str(text)) for at_ms, text in each["lines"]])
+            for each in record.get("logs", ())
+        ],
+        [
+            Datum(
+                str(each["name"]),
+                float(each["value"]),
+                int(each["timestamp_ms"]),
+                {str(name): str(value) for name, value in each["dimensions"].items()},
+                str(each["unit"]),
+            )
+            for each in record.get("metrics", ())
+        ],
+    )
+
+
 def take_record(
     account: Services,
     job: TrainingJob,
@@ -136,30 +190,25 @@ def take_record(
     record: Mapping[str, Any],
     warnings: Sequence[JobWarning],
     moments: Mapping[str, int],
+    traces: Traces,
 ) -> None:
     """Store a job that ran elsewhere, as if it had run in this account.
 
     Raises:
         ResourceInUse: there is already a job of this name.
     """
-    from emulator.moto_services.cloudwatch.metrics import Datum
-
     job = replace(job, account_id=account.account_id, id=uuid.uuid4().hex[:12])
     evaluations = [replace(each, account_id=account.account_id) for each in evaluations]
     with account.store.transaction() as transaction:
         transaction.create_training_job(job, evaluations, record.get("tags", ()))
         transaction.add_warnings(job.arn, warnings)
         transaction.save_moments(job.arn, moments)
-        for event in record.get("events", ()):
-            transaction.add_sent(event["service"], event["region"], event["content"], event["timeMs"])
-    for event in record.get("events", ()):
-        for delivery in event.get("deliveries", ()):
-            account.store.messages.add_outcome(str(event["content"].get("id")), delivery, delivery["timeMs"])
-    for each in record.get("logs", ()):
-        account.log_groups_for(job.region).put(
-            each["group"], each["stream"], [(int(at), str(text)) for at, text in each["lines"]]
-        )
+        for event in traces.events:
+            transaction.add_sent(*event)
+    for delivery in traces.deliveries:
+        account.store.messages.add_outcome(*delivery)
+    for log in traces.logs:
+        account.log_groups_for(job.region).put(*log)
     metrics = account.metrics_for(job.region)
-    by_namespace: list[Datum] = [Datum(**each) for each in record.get("metrics", ())]
-    metrics.put("/aws/sagemaker/TrainingJobs", by_namespace)
+    metrics.put("/aws/sagemaker/TrainingJobs", traces.metrics)
     metrics.keep()

@@ -95,7 +95,8 @@ def _choose_source(settings: Settings, account: str | None) -> Callable[[int, in
 
 
 def _ask_for_sent(emulator: Emulator, account: str | None, after: int, limit: int) -> list[SentMessage]:
-    query = [("after", after), ("limit", limit if limit > 0 else _MOST_AT_ONCE), ("account", account)]
+    most = min(limit, _MOST_AT_ONCE) if limit > 0 else _MOST_AT_ONCE
+    query = [("after", after), ("limit", most), ("account", account)]
     answer = ask(emulator, "events", query)
     return [
         SentMessage(each["sequence"], each["timeMs"], each["service"], each["region"], each["content"])

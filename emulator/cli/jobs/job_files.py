@@ -7,7 +7,7 @@ import base64
 import hashlib
 import json
 import webbrowser
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -175,20 +175,34 @@ def export_job(state_dir: Path | None, name: str, output: Path | None) -> None:
     """
     job = find_job(connect(state_dir), name)
     folder = output or Path(job.name)
+    if folder.exists() and not folder.is_dir():
+        fail(f"{folder} is a file: give a folder with --output.")
     if folder.exists() and any(folder.iterdir()):
         fail(f"{folder} already exists and is not empty: give another folder with --output.")
     record = ask(job.emulator, f"{job.path}/record", may_be_missing=True)
     if record is None:
         fail(f"{job.name} has not ended yet: wait for its end, then export it.")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        objects = _write_job(job, record, folder)
     except OSError as error:
         fail(f"{folder} cannot be written: {error.strerror}")
+    click.echo(
+        f"Wrote {folder}: {count_of(objects, 'object')}, {count_of(len(record['logs']), 'log')}, "
+        f"{count_of(len(record['events']), 'event')}"
+    )
+
+
+def _write_job(job: Job, record: Mapping[str, Any], folder: Path) -> int:
+    """Write a job's record and objects into a folder, and return the number of objects."""
+    folder.mkdir(parents=True, exist_ok=True)
     objects = 0
     s3 = job.emulator.client("s3", job.region)
     for uri in record["uris"]:
         bucket, _, prefix = uri.removeprefix("s3://").partition("/")
-        objects += _download(s3, bucket, f"{prefix.rstrip('/')}/", folder / "objects")
+        try:
+            objects += _download(s3, bucket, f"{prefix.rstrip('/')}/", folder / "objects")
+        except s3.exceptions.NoSuchBucket:
+            click.echo(f"{uri} is not exported: its bucket was deleted.", err=True)
     for stream in record["logs"]:
         target = folder / "logs" / f"{stream['stream'].replace('/', ' ')}.log"
         target.parent.mkdir(exist_ok=True)
@@ -196,10 +210,7 @@ def export_job(state_dir: Path | None, name: str, output: Path | None) -> None:
     (folder / "events.json").write_text(json.dumps(record["events"], indent=1))
     (folder / "request.json").write_text(json.dumps(record["job"]["request"], indent=1))
     (folder / MANIFEST).write_text(json.dumps({"format": _FORMAT, **record}, indent=1))
-    click.echo(
-        f"Wrote {folder}: {count_of(objects, 'object')}, {count_of(len(record['logs']), 'log')}, "
-        f"{count_of(len(record['events']), 'event')}"
-    )
+    return objects
 
 
 def _download(s3: Any, bucket: str, prefix: str, folder: Path) -> int:
@@ -239,6 +250,8 @@ def import_job(state_dir: Path | None, folder: Path) -> None:
             f"delete all jobs whose names begin with it (reset --job-name-prefix {name})."
         )
     ask(emulator, "records", method="POST", body=record)
+    from boto3.exceptions import S3UploadFailedError  # as late as boto3 itself, which takes a while
+
     s3 = emulator.client("s3", region)
     known = {each["Name"] for each in s3.list_buckets()["Buckets"]}
     # As S3 has it: a region is named, unless it is us-east-1.
@@ -246,8 +259,14 @@ def import_job(state_dir: Path | None, folder: Path) -> None:
     root = folder / "objects"
     for path in sorted(each for each in root.rglob("*") if each.is_file()):
         bucket, _, key = path.relative_to(root).as_posix().partition("/")
-        if bucket not in known:
-            s3.create_bucket(Bucket=bucket, **place)
-            known.add(bucket)
-        s3.upload_file(str(path), bucket, key)
+        try:
+            if bucket not in known:
+                s3.create_bucket(Bucket=bucket, **place)
+                known.add(bucket)
+            s3.upload_file(str(path), bucket, key)
+        except (s3.exceptions.ClientError, S3UploadFailedError, OSError) as error:
+            fail(
+                f"{name} is imported without {path} and the files after it: {error}\nWhen this is mended, forget the "
+                f"job (reset --job-name-prefix {name}) and import it again."
+            )
     click.echo(f"Imported {name}. See it with: smdebug-emulator open {name}")

@@ -80,7 +80,7 @@ def _follow(process: subprocess.Popen[bytes], fetch: Callable[[], None]) -> None
 
 
 def fetch_changed(s3: Any, bucket: str, prefix: str, folder: Path, known: dict[str, str]) -> None:
-    """Bring the objects below a prefix that came or changed into a folder.
+    """Bring the objects below a prefix that came or changed into a folder; a bucket that was deleted has none.
 
     Args:
         s3: client.
@@ -89,12 +89,13 @@ def fetch_changed(s3: Any, bucket: str, prefix: str, folder: Path, known: dict[s
         folder: where they go.
         known: the ETag of each object that is there, by its key; it is brought up to date.
     """
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-        for found in page.get("Contents", ()):
-            key, tag = found["Key"], found["ETag"]
-            target = (folder / key.removeprefix(prefix)).resolve()
-            if known.get(key) == tag or key.endswith("/") or not target.is_relative_to(folder.resolve()):
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-            known[key] = tag
+    with suppress(s3.exceptions.NoSuchBucket):
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+            for found in page.get("Contents", ()):
+                key, tag = found["Key"], found["ETag"]
+                target = (folder / key.removeprefix(prefix)).resolve()
+                if known.get(key) == tag or key.endswith("/") or not target.is_relative_to(folder.resolve()):
+                    continue
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+                known[key] = tag

@@ -249,10 +249,13 @@ def test_an_import_makes_the_buckets_of_its_region_again(emulator: ForkedEmulato
     for key in keys:
         s3.put_object(**bucket, Key=key, Body=b"of the job")
     run(emulator, "export", "eu-west-1/twice-a", "--output", str(tmp_path / "job"))
-    sagemaker.delete_training_job(TrainingJobName="twice-a")
     for each in s3.list_objects_v2(**bucket)["Contents"]:
         s3.delete_object(**bucket, Key=each["Key"])
     s3.delete_bucket(**bucket)
+    said = run(emulator, "export", "eu-west-1/twice-a", "--output", str(tmp_path / "without"))
+    assert f"s3://{bucket['Bucket']}/{prefix}/twice-a is not exported: its bucket was deleted.\n" in said
+    assert "Wrote " in said
+    sagemaker.delete_training_job(TrainingJobName="twice-a")
     assert "Imported twice-a." in run(emulator, "import", str(tmp_path / "job"))
     assert s3.get_bucket_location(**bucket)["LocationConstraint"] == "eu-west-1"
     assert {each["Key"] for each in s3.list_objects_v2(**bucket)["Contents"]} >= set(keys)

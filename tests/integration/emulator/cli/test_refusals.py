@@ -81,6 +81,15 @@ def test_an_export_into_a_folder_with_files_writes_nothing(emulator: ForkedEmula
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+def test_an_export_onto_a_file_is_refused(
+    emulator: ForkedEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bare").write_text("mine")
+    assert run(emulator, "export", "bare", code=1) == "bare is a file: give a folder with --output.\n"
+    assert (tmp_path / "bare").read_text() == "mine"
+
+
 def test_an_object_that_no_file_can_hold_is_skipped(emulator: ForkedEmulator, tmp_path: Path) -> None:
     s3 = make_client(emulator.endpoint_url, "s3")
     for key in ("output/bare/output/kept", "output/bare/output/folder/"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emulator.api.jobs.job_exports import give_record, parse_record, parse_warnings, take_record
+from emulator.api.jobs.job_exports import give_record, parse_record, parse_traces, parse_warnings, take_record
 from emulator.exceptions import ValidationException
 from emulator.jobs.model.processing_job import ProcessingJob
 from emulator.jobs.model.warnings import build_warning
@@ -198,7 +198,7 @@ def test_an_exported_job_has_its_warnings_and_an_older_export_has_none(harness: 
     record = json.loads(json.dumps(give_record(account, harness.jobs.training.get(REGION, "job")), default=str))
     harness.jobs.training.delete(REGION, "job")
     job, evaluations = parse_record(record)
-    take_record(account, job, evaluations, record, parse_warnings(record), {})
+    take_record(account, job, evaluations, record, parse_warnings(record), {}, parse_traces(record))
     assert list_codes(harness) == ["NoGpu"]
     assert parse_warnings({}) == []
     for wrong in ([{"code": "a"}], [{"code": 1, "text": "", "remedy": ""}], [{"more": 1}], [None]):
