@@ -60,8 +60,7 @@ class StepRecorder(KeptOutOfCopies):
         self._writer: StepWriter | None = None
         self._lock = threading.RLock()
         # Number of coming steps of a mode at which nothing is due, and the plan it was computed from.
-        self._idle_steps = 0
-        self._idle_mode = self.mode
+        self._idle_steps, self._idle_mode = 0, self.mode
         self._idle_plan: SavingPlan | None = None
         # The step that scalars join at once, while it is the newest one.
         self._open_to_scalars: int | None = None

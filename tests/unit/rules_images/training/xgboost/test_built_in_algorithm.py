@@ -22,8 +22,6 @@ from rules_images.training.xgboost.built_in_algorithm.__main__ import main
 from rules_images.training.xgboost.built_in_algorithm.channels import read_channels
 from rules_images.training.xgboost.built_in_algorithm.errors import JobError
 from rules_images.training.xgboost.built_in_algorithm.hyperparameters import parse_hyperparameters
-from rules_images.training.xgboost.built_in_algorithm.metrics import make_metric
-from rules_images.training.xgboost.built_in_algorithm.training import is_maximised
 from tests.unit.rules_images.training.xgboost.opt_ml import OptMl, to_csv, to_libsvm
 
 
@@ -447,17 +445,3 @@ def test_what_older_versions_took_is_taken_with_a_note(given: dict[str, str], na
 def test_silent_is_zero_or_one() -> None:
     with pytest.raises(JobError, match="silent is 'yes', expected a whole number of at least 0 and at most 1"):
         parse_hyperparameters({"num_round": "1", "silent": "yes"})
-
-
-@pytest.mark.parametrize(
-    ("metric", "maximised"), [("ndcg@5-", True), ("map-", True), ("f1_macro", True), ("mape", False), ("rmse", False)]
-)
-def test_early_stopping_knows_which_metrics_rise(metric: str, maximised: bool) -> None:
-    assert is_maximised(metric) is maximised
-
-
-@pytest.mark.parametrize(("objective", "expected"), [("binary:logitraw", 1.0), ("binary:logistic", 0.5)])
-def test_a_logit_above_zero_is_class_1(objective: str, expected: float) -> None:
-    data = xgboost.DMatrix(np.zeros((2, 1)), label=[1, 0])
-    judge = make_metric(["accuracy"], {"objective": objective})
-    assert judge(np.array([0.3, -0.2]), data) == [("accuracy", expected)]
