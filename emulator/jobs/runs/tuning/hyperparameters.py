@@ -72,15 +72,30 @@ def is_hopeless(job: TuningJob, definition: Mapping[str, Any], trials: Sequence[
     if not trials[at].values:
         return False
     _quieten()
-    strategy = job.configuration.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
-    pruner: optuna.pruners.BasePruner = (
-        optuna.pruners.HyperbandPruner(strategy.get("MinResource", 1), strategy.get("MaxResource", "auto"))
-        if job.configuration["Strategy"] == "Hyperband"
-        else optuna.pruners.MedianPruner(n_startup_trials=_TRAININGS_BEFORE_STOPPING)
-    )
     direction = job.find_objective(definition)["Type"].lower()
+    if job.configuration["Strategy"] == "Hyperband":
+        return _is_pruned_by_hyperband(job, direction, trials, at)
+    study = optuna.create_study(
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=_TRAININGS_BEFORE_STOPPING), direction=direction
+    )
+    # The pruner compares a trial with those that are complete, and with nothing of its own past.
+    for number, trial in enumerate(trials):
+        if number != at and not trial.running and trial.value is not None:
+            values = dict(enumerate(trial.values, start=1))
+            study.add_trial(optuna.trial.create_trial(value=trial.value, intermediate_values=values))
+    judged = study.ask()
+    for step, value in enumerate(trials[at].values, start=1):
+        judged.report(value, step)
+    return bool(judged.should_prune())
+
+
+def _is_pruned_by_hyperband(job: TuningJob, direction: str, trials: Sequence[Trial], at: int) -> bool:
+    import optuna
+
+    strategy = job.configuration.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
+    pruner = optuna.pruners.HyperbandPruner(strategy.get("MinResource", 1), strategy.get("MaxResource", "auto"))
     study = optuna.create_study(study_name=job.id, pruner=pruner, direction=direction)
-    # All trials are replayed: their numbers decide on Hyperband's brackets, and each judgement depends on earlier ones.
+    # All trials are replayed: their numbers decide on the brackets, and each judgement depends on earlier ones.
     asked = [study.ask() for _ in trials]
     for number in [*(other for other in range(len(trials)) if other != at), at]:
         hopeless = False
