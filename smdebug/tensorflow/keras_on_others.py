@@ -109,7 +109,10 @@ class KerasHook(BatchHook):
     @guarded("the scale of the loss")
     def _get_scale(self, model: Any, mode: ModeKeys) -> float:
         """Return the scale factor of the step's loss, read before the step, because the step may change it."""
-        scale = getattr(getattr(model, "optimizer", None), "dynamic_scale", None)
+        optimizer = getattr(model, "optimizer", None)
+        scale = getattr(optimizer, "dynamic_scale", None)
+        if scale is None:
+            scale = getattr(optimizer, "loss_scale_factor", None)
         if scale is None or mode != ModeKeys.TRAIN or self._back_end != "torch":
             return 1.0
         return float(keras.ops.convert_to_numpy(scale))

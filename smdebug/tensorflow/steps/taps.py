@@ -87,7 +87,8 @@ class Collector:
         # until then the loss is multiplied by the first scale.
         scale = getattr(optimizer, "dynamic_scale", None)
         if scale is None and hasattr(optimizer, "scale_loss"):
-            scale = getattr(optimizer, "initial_scale", None)
+            # An optimizer may have a constant scale of its own.
+            scale = getattr(optimizer, "initial_scale", None) or getattr(optimizer, "loss_scale_factor", None)
         found: dict[str, Any] = {}
         # The first batch may have created variables.
         self._names.refresh()

@@ -94,7 +94,7 @@ kinds = {
     "scaled": (shared, lambda: optimizers.LossScaleOptimizer(sgd(), initial_scale=1024.0, dynamic_growth_steps=2), {}),
     "added up": (shared, lambda: optimizers.SGD(0.1, gradient_accumulation_steps=2), {}),
     "averaged": (shared, lambda: optimizers.Lion(0.01, use_ema=True, ema_momentum=0.5), {}),
-    "ended": (shared, lambda: optimizers.Adamax(0.01), {}),
+    "ended": (shared, lambda: optimizers.Adamax(0.01, loss_scale_factor=64.0), {}),
 }
 if not on_torch:
     # JAX compiles each anew, step by step or as a whole, and seconds long.

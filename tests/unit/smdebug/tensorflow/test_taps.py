@@ -16,6 +16,10 @@ def make_scaling_optimizer() -> Any:
     return keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(), initial_scale=1024.0)
 
 
+def make_constant_optimizer() -> Any:
+    return keras.optimizers.SGD(loss_scale_factor=1024.0)
+
+
 def make_keras_2_optimizer() -> Any:
     """Keras 2's of the same name, as far as taps look at it: interop/test_keras_2.py has the real one by night."""
     return SimpleNamespace(initial_scale=1024.0, get_unscaled_gradients=lambda gradients: gradients)
@@ -23,8 +27,13 @@ def make_keras_2_optimizer() -> Any:
 
 @pytest.mark.parametrize(
     ("make_optimizer", "saved"),
-    [(make_scaling_optimizer, 2.0), (make_keras_2_optimizer, 2048.0), (SimpleNamespace, 2048.0)],
-    ids=["keras 3", "keras 2", "no scale"],
+    [
+        (make_scaling_optimizer, 2.0),
+        (make_constant_optimizer, 2.0),
+        (make_keras_2_optimizer, 2048.0),
+        (SimpleNamespace, 2048.0),
+    ],
+    ids=["keras 3", "constant", "keras 2", "no scale"],
 )
 def test_a_loss_scale_is_undone_where_gradients_have_it(make_optimizer: Any, saved: float) -> None:
     load_frameworks()
