@@ -8,8 +8,8 @@ and passes them to Python only in a step that is due.
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
-from weakref import WeakValueDictionary
+from typing import Any, cast
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 import tensorflow as tf
@@ -309,20 +309,22 @@ def wrap_tape(tape: Any, capture: TapeCapture) -> Any:
     """Wrap the methods of a tape to report to the capture; the same tape is returned."""
     if hasattr(tape, "smdebug_capture"):
         return tape
-    push, pop, gradient = tape._push_tape, tape._pop_tape, tape.gradient  # noqa: SLF001 - `with` looks up no public method on a tape itself
+    # Without references to the tape, which would be a cycle: a persistent tape holds a step's activations until it is
+    # freed, and collections of cycles are rare. `with` looks up no public method on a tape itself.
+    kind, this = type(tape), cast("Callable[[], Any]", ref(tape))
 
     def push_tape() -> None:
-        is_new = tape._tape is None  # noqa: SLF001 - a tape that goes on after stop_recording() has one
-        push()
+        is_new = this()._tape is None  # noqa: SLF001 - a tape that goes on after stop_recording() has one
+        kind._push_tape(this())  # noqa: SLF001 - as above
         capture.on_push(is_new=is_new)
 
     def pop_tape() -> None:
-        pop()
+        kind._pop_tape(this())  # noqa: SLF001 - as above
         capture.on_pop()
 
     def compute(target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         capture.on_forward_end()
-        result = gradient(target, sources, *args, **kwargs)
+        result = kind.gradient(this(), target, sources, *args, **kwargs)
         capture.on_backward_end()
         capture.on_gradient(target, sources, result)
         return result

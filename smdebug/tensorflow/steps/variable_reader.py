@@ -5,6 +5,7 @@ For a small variable, the call takes longer than the copy.
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 import tensorflow as tf
@@ -31,8 +32,12 @@ class _Reader(NamedTuple):
 
     read: Callable[[], Sequence[Any]]
     slices: list[list[_Slice]]
-    # Kept alive, so that no other variable gets the id of one of these.
-    variables: list[Any]
+    # Weak: most of them are large. Once one is freed, another variable may have its id.
+    variables: list[Callable[[], Any]]
+
+    def is_of(self, variables: Iterable[Any]) -> bool:
+        """Return whether it reads these variables, whose ids are those of the ones that it was made for."""
+        return all(known() is variable for known, variable in zip(self.variables, variables, strict=True))
 
 
 class VariableReader:
@@ -47,7 +52,8 @@ class VariableReader:
             return {}
         key = tuple(map(id, variables.values()))
         reader = self._readers.get(key)
-        if reader is None:
+        if reader is None or not reader.is_of(variables.values()):
+            self._readers.pop(key, None)
             while len(self._readers) >= _MOST_KEPT:
                 del self._readers[next(iter(self._readers))]
             reader = self._readers[key] = _build_reader(variables)
@@ -75,7 +81,7 @@ def _build_reader(variables: dict[str, Any]) -> _Reader:
         return [tf.concat([_read_flat(variable) for variable in group.values()], 0) for group in joined]
 
     function = tf.function(read, autograph=False).get_concrete_function() if joined else list
-    return _Reader(function, [list(_slice(group.items())) for group in joined], list(variables.values()))
+    return _Reader(function, [list(_slice(group.items())) for group in joined], list(map(ref, variables.values())))
 
 
 def _get_plain(variable: Any) -> Any:

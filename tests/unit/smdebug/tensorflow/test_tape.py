@@ -1,6 +1,8 @@
 """Tests of custom training loops, eager and compiled."""
 
+import gc
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -137,3 +139,19 @@ def test_a_wrapped_tape_inside_fit_is_part_of_the_step_of_fit(
     assert set(run.values(4)) == {"my_loss", "batch", "gradients/custom/d/kernelGrad", "gradients/custom/d/biasGrad"}
     assert run.values(4)["my_loss"] == pytest.approx(history.history["my_loss"])
     assert "my_loss" in run.collections()["collections"]["metrics"]["tensor_names"]
+
+
+@pytest.mark.slow
+def test_a_persistent_tape_is_freed_with_its_last_reference(make_hook: MakeHook) -> None:
+    hook = make_hook()
+    gc.disable()
+    try:
+        with hook.wrap_tape(tf.GradientTape(persistent=True)) as tape:
+            tape.watch(x := tf.constant(3.0))
+            y = x * x
+        assert float(tape.gradient(y, x)) == 6
+        freed = ref(tape)
+        del tape
+        assert freed() is None
+    finally:
+        gc.enable()

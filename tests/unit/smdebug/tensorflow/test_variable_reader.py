@@ -1,7 +1,9 @@
 """Tests of batched reading of many small variables."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -80,3 +82,24 @@ def test_the_number_of_kept_functions_is_limited(make_reader: MakeReader) -> Non
         for name, variable in group.items():
             np.testing.assert_array_equal(read[name], variable.numpy())
     assert len(reader._readers) <= 16
+
+
+def test_large_variables_are_freed_with_their_model(make_reader: MakeReader) -> None:
+    reader = make_reader()
+    variables = make_variables("float32", [(3,)] * 4) | {"large": tf.Variable(tf.zeros((128, 128)))}
+    reader.read(variables)
+    freed = ref(variables["large"])
+    del variables
+    gc.collect()
+    assert freed() is None
+
+
+def test_a_variable_with_the_id_of_a_freed_one_is_read(make_reader: MakeReader) -> None:
+    reader = make_reader()
+    variables = make_variables("float32", [(3,)] * 4)
+    reader.read(variables)
+    (known,) = reader._readers.values()
+    known.variables[0] = lambda: None  # as after its end
+    variables["float320"].assign([7, 8, 9])
+    assert reader.read(variables)["float320"].tolist() == [7, 8, 9]
+    assert reader._readers[tuple(map(id, variables.values()))] is not known
