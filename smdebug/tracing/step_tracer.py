@@ -5,6 +5,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -203,9 +204,15 @@ class StepTracer:
     def report_loss(self, lost: str, error: Exception) -> None:
         """Log once what was lost; nothing is traced until the configuration changes."""
         self._losses.say(lost, error)
-        self.config = self._step = self._python = None
+        was_traced, self.config = self.config is not None, None
+        self._step = self._python = None
         timeline, self._timeline = self._timeline, None
-        if timeline is not None and os.getpid() == self._pid:
+        if os.getpid() != self._pid:
+            return
+        if was_traced:
+            with suppress(Exception):  # one loss is reported, and the rest is stopped nevertheless
+                self._stop_watching()
+        if timeline is not None:
             timeline.close()
 
     def _look(self, point: tuple[str, int]) -> None:
@@ -252,17 +259,21 @@ class StepTracer:
         if self._python is not None:
             self._python.end(*point, phase)
             self._python = None
-        if self._is_loading_watched:
-            self._watch.stop_loading()
-            self._is_loading_watched = False
-        if self._detailed_since is not None:
-            self._watch.stop_detailed(self._detailed_since)
-            self._detailed_since = None
-        self._watch.stop()
+        self._stop_watching()
         self.config = None
         if self._timeline is not None:
             self._timeline.close()
             self._timeline = None
+
+    def _stop_watching(self) -> None:
+        """Stop all that watches the framework, also if a part of it fails."""
+        with ExitStack() as stopping:
+            stopping.callback(self._watch.stop)
+            if self._detailed_since is not None:
+                stopping.callback(self._watch.stop_detailed, self._detailed_since)
+            if self._is_loading_watched:
+                stopping.callback(self._watch.stop_loading)
+            self._detailed_since, self._is_loading_watched = None, False
 
     def _follow_ranges(self, config: TracingConfig, number: int, now: float) -> None:
         """Start and stop the kinds of tracing that are limited to some steps."""

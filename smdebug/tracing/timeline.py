@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,6 +15,8 @@ from smdebug.logger import get_logger
 
 SUFFIX = "pythontimeline.json"
 _FLUSH_EVERY = 64
+# Temporary names of this process's files.
+_open_paths: set[Path] = set()
 
 
 class Timeline:
@@ -35,8 +38,8 @@ class Timeline:
         self._max_failures = max_failures
         self._lock = threading.Lock()
         self._file: TextIO | None = None
-        # Whether there is a file under the temporary name.
-        self._is_unnamed = False
+        # The temporary name, if there is a file under it.
+        self._unnamed: Path | None = None
         # Bytes of the open file, whose text is ASCII. To ask for its position would write its buffer.
         self._size = 0
         self._opened_at = 0.0
@@ -121,8 +124,10 @@ class Timeline:
         self._framework.mkdir(parents=True, exist_ok=True)
         # A file that could not be renamed would be overwritten.
         self._name_file()
-        self._file = file = self._path.open("w", encoding="utf-8")
-        self._failures_left, self._is_unnamed = self._max_failures, True
+        path = self._choose_path()
+        self._file = file = path.open("w", encoding="utf-8")
+        self._failures_left, self._unnamed = self._max_failures, path
+        _open_paths.add(path)
         self._opened_at, self._hour = end_us / 1e6, end_us // 3_600_000_000
         self._end_us, self._size = end_us, 0
         self._described.clear()
@@ -138,9 +143,10 @@ class Timeline:
     def _put(self, file: TextIO, text: str) -> None:
         self._size += file.write(text)
 
-    @property
-    def _path(self) -> Path:
-        return self._framework / f"{self._node}_{SUFFIX}.tmp"
+    def _choose_path(self) -> Path:
+        """Choose a temporary name that no other timeline of this process has: each hook has one."""
+        names = (f"{self._node}_{SUFFIX}{f'.{number}' if number else ''}.tmp" for number in count())
+        return next(path for name in names if (path := self._framework / name) not in _open_paths)
 
     def _close_file(self) -> None:
         if self._file is not None:
@@ -150,22 +156,26 @@ class Timeline:
     def _name_file(self) -> None:
         """Close the file and give it its name; readers accept one whose end is missing."""
         file, self._file = self._file, None
-        if not self._is_unnamed:
+        if self._unnamed is None:
             return
         try:
             if file is not None:
                 file.close()
         finally:
-            self._rename()
+            self._rename(self._unnamed)
 
-    def _rename(self) -> None:
-        if self._path.stat().st_size == 0:
+    def _rename(self, path: Path) -> None:
+        if path.stat().st_size == 0:
             # The disk is full since it was opened.
-            self._path.unlink()
-            self._is_unnamed = False
+            path.unlink()
+            self._forget_path(path)
             return
         hour = time.strftime("%Y%m%d%H", time.gmtime(self._end_us // 1_000_000))
         folder = self._framework / "pevents" / hour
         folder.mkdir(parents=True, exist_ok=True)
-        self._path.rename(folder / f"{self._end_us}_{self._node}_{SUFFIX}")
-        self._is_unnamed = False
+        path.rename(folder / f"{self._end_us}_{self._node}_{SUFFIX}")
+        self._forget_path(path)
+
+    def _forget_path(self, path: Path) -> None:
+        self._unnamed = None
+        _open_paths.discard(path)

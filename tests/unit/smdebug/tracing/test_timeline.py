@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 from pathlib import Path
 from typing import Any, cast
 
@@ -100,3 +101,43 @@ def test_a_tracer_that_fails_keeps_what_it_recorded(tmp_path: Path) -> None:
     tracer.report_loss("a step", ValueError("broken"))
     ((_, events),) = read_files(tmp_path).items()
     assert sum(event["ph"] == "X" for event in events) == 1
+
+
+def test_two_hooks_of_a_process_have_files_of_their_own(tmp_path: Path) -> None:
+    timelines = [make(tmp_path), make(tmp_path)]
+    for number in range(200):
+        for seconds, timeline in enumerate(timelines):
+            timeline.record("Step", "Step", NOW + number / 100 + seconds, 0.001, {})
+    for timeline in timelines:
+        timeline.close()
+    files = read_files(tmp_path)
+    assert [sum(each["ph"] == "X" for each in events) for events in files.values()] == [200, 200]
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+class Failing:
+    """Stands for a framework whose profiler cannot be stopped."""
+
+    def __init__(self) -> None:
+        self.stopped: list[str] = []
+
+    def stop_loading(self) -> None:
+        self.stopped.append("loading")
+
+    def stop_detailed(self, since: int) -> None:
+        self.stopped.append(f"detailed {since}")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def stop(self) -> None:
+        self.stopped.append("watch")
+
+
+def test_a_loss_stops_all_that_watches_the_framework(tmp_path: Path) -> None:
+    watch = Failing()
+    tracer: Any = StepTracer(cast("Watch", watch), lambda: 0)
+    tracer.config, tracer._pid = cast("Any", object()), os.getpid()
+    tracer._is_loading_watched, tracer._detailed_since = True, 5
+    tracer.report_loss("a profile", OSError("no space"))
+    assert watch.stopped == ["loading", "detailed 5", "watch"]
+    tracer.report_loss("a profile", OSError("no space"))
+    assert len(watch.stopped) == 3
