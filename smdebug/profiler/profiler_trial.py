@@ -88,8 +88,9 @@ class ProfilerTrial:
         """
         while True:
             ended = self.job_finished()
-            latest = self.get_latest_timestamp()
-            if end_time < latest:
+            # A trace is there as soon as it is written, and the measures of a minute only after it.
+            system, framework = (each.get_timestamp_of_latest_available_file() for each in self._refresh())
+            if end_time < (system or framework):
                 return
             if ended:
                 # The name of a file contains either the minute at which it begins or its end.

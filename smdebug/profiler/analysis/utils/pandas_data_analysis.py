@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
@@ -224,8 +225,21 @@ class PandasFrameAnalysis:
         intervals = self.get_training_phase_intervals(phase)
         frame = self.sys_metrics_df.copy()
         frame["phase"] = None
-        for begin, end, name in [] if intervals is None else intervals.itertuples(index=False):
-            frame.loc[frame["timestamp_us"].between(begin, end), "phase"] = name
+        if intervals is None:
+            return frame.iloc[:0]
+        intervals = intervals[intervals["start_time_us"] <= intervals["end_time_us"]]
+        if intervals.empty:
+            return frame.iloc[:0]
+        begins, ends = intervals["start_time_us"].to_numpy(), intervals["end_time_us"].to_numpy()
+        if (begins[1:] > ends[:-1]).all():
+            # One look for each value, where one for each interval would take hours for a job of many steps.
+            times = frame["timestamp_us"].to_numpy()
+            at = np.searchsorted(begins, times, side="right") - 1
+            inside = (at >= 0) & (times <= ends[at])
+            frame.loc[inside, "phase"] = intervals["phase"].to_numpy()[at[inside]]
+        else:  # the steps of several processes overlap
+            for begin, end, name in intervals.itertuples(index=False):
+                frame.loc[frame["timestamp_us"].between(begin, end), "phase"] = name
         return frame[frame["phase"].notna()]
 
 
