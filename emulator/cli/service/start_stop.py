@@ -267,8 +267,8 @@ def _serve(
                 run_scripts(scripts, emulator.settings)
                 announce(introduction)
             else:
-                # Whoever read the first line may have closed its pipe.
-                logger.info("Started again: %s", introduction)
+                # Whoever read the first line may have closed its pipe. The rest has the console's token.
+                logger.info("Started again: %s", introduction.partition("\n")[0])
             first = False
             restarts = requests.wait()
         settings = replace(settings, port=emulator.settings.port)
