@@ -138,9 +138,22 @@ class Administration:
             return False
         for jobs in self._list_jobs():
             jobs.stop("")
+        self._await_objects()
         with started.moto.at_rest():
             self._ports.kept_states.keep()
         return True
+
+    def _await_objects(self) -> None:
+        """Wait until the folder has all objects that are restored from another S3: an archive holds its files only.
+
+        Raises:
+            ResourceInUse: some did not come.
+        """
+        if (replica := self._replica.replica) is None:
+            return
+        replica.missing.wait()
+        if replica.missing.names:
+            raise ResourceInUse(f"{len(replica.missing.names)} objects were not restored yet: try again.", status=409)
 
     def prune(self, older_than: float | None, keep_size: int | None, dry_run: bool) -> list[dict[str, Any]]:
         """Remove what ended jobs left behind, but nothing of running jobs. See ``Retention`` for the bounds.
@@ -179,8 +192,7 @@ class Administration:
         """
         self._check_idle()
         started = self.started.result()
-        if self._replica.replica is not None:
-            self._replica.replica.missing.wait()
+        self._await_objects()
         with started.moto.at_rest():
             write_archive(self._ports.settings.state_dir, target)
 
