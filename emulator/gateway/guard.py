@@ -12,7 +12,7 @@ from wsgiref.types import WSGIApplication, WSGIEnvironment
 from emulator.exceptions import AwsError, SignatureError
 from emulator.gateway.authentication import ACCOUNT, ACCOUNT_HEADER
 from emulator.lambda_functions.invoke_api import INVOKE_PATH
-from emulator.moto_services.iam.actions import Asked, find_asked, find_copied, find_s3_path
+from emulator.moto_services.iam.actions import Asked, find_asked, find_s3_path
 from emulator.moto_services.iam.policy_simulation import judge
 from emulator.moto_services.iam.principals import Principal, find_principal, list_role_documents
 from emulator.moto_services.service_requests import encode_error, find_model, find_protocol
@@ -184,11 +184,9 @@ def _authorize(
         return
     if asked is None:
         try:
-            asked = [find_asked(environ, signature.service, signature.region, principal.account)]
+            asked = find_asked(environ, signature.service, signature.region, principal.account)
         except ValueError as error:
             raise SignatureError("denied", str(error)) from None
-        copied = find_copied(environ) if signature.service == "s3" else None
-        asked += [] if copied is None else [copied]
     if asked[0].action in _ALWAYS_ALLOWED:
         return
     documents = principal.documents()

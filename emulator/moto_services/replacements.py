@@ -119,6 +119,8 @@ REPLACED = (
     *_of(
         "moto.s3.responses:S3Response",
         ("setup_class", "request", "the body of a put comes from its file"),
+        ("subdomain_based_buckets", "", "the bucket is in the host name only below localhost"),
+        ("parse_bucket_name_from_url", "request url", "the bucket is in the host name only below localhost"),
         ("_bucket_response", "request full_url", "XML documents are validated; a policy can deny lists"),
         ("_key_response", "request full_url", "XML documents are validated"),
         ("_get_key", "", "the body of an answer is not read into memory"),

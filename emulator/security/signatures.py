@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from wsgiref.types import WSGIEnvironment
 
 from emulator.exceptions import SignatureError
+from emulator.security.hosts import find_bucket_in_host
 
 CHUNK_SIGNATURES = "emulator.chunk_signatures"
 """Key in a WSGI environment: the ``ChunkSignatures`` of a body with signed chunks."""
@@ -175,9 +176,8 @@ def check_old_address(environ: WSGIEnvironment, signature: Signature, secret: st
         elif name not in ("AWSAccessKeyId", "Signature", "Expires"):
             kept.append(part)
     path = (environ.get("REQUEST_URI") or quote(environ.get("PATH_INFO", ""))).partition("?")[0]
-    host = environ.get("HTTP_HOST", "").partition(":")[0]
-    in_host = host.endswith(".localhost") and not host.startswith("s3.")
-    signed_path = f"/{host.partition('.')[0]}{path}" if in_host else path
+    bucket = find_bucket_in_host(environ.get("HTTP_HOST", ""))
+    signed_path = path if bucket is None else f"/{bucket}{path}"
     if signed_path.count("/") == 1 and signed_path != "/":  # a bucket, whose path clients sign with a trailing slash
         signed_path += "/"
 

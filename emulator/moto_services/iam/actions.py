@@ -6,13 +6,14 @@ For example ``s3:GetObject`` on ``arn:aws:s3:::bucket/key``.
 import json
 import re
 from functools import lru_cache
-from html import unescape
 from io import BytesIO
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote, urlparse
 from wsgiref.types import WSGIEnvironment
+from xml.parsers.expat import ExpatError
 
 from emulator.moto_services.service_requests import find_model, list_operations
+from emulator.security.hosts import find_bucket_in_host
 
 # The IAM actions whose names differ from the names of the API operations.
 _S3_ACTIONS = {
@@ -36,7 +37,12 @@ _LAMBDA_ACTIONS = {
 }
 _PREFIXES = {"monitoring": "cloudwatch", "email": "ses"}
 _SMALL_BODY_BYTES = 8 * 1024**2
-_DELETED_KEY = re.compile(rb"<Key>(.*?)</Key>", re.DOTALL)
+# Operations on a version of an object are actions of their own.
+_VERSION_ACTIONS = {
+    **{f"{verb}Object": f"{verb}ObjectVersion" for verb in ("Get", "Delete")},
+    **{f"{verb}ObjectTagging": f"{verb}ObjectVersionTagging" for verb in ("Get", "Put", "Delete")},
+    **{f"{verb}ObjectAcl": f"{verb}ObjectVersionAcl" for verb in ("Get", "Put")},
+}
 # A request member that names a SageMaker resource, such as TrainingJobName. The resource type in the ARN is part of it.
 _SAGEMAKER_NAME = re.compile(r"(?P<kind>[A-Z]\w*?)(Job|Config|Package|Group|Component)?Name")
 
@@ -53,8 +59,10 @@ class Asked(NamedTuple):
     resources: list[str]
 
 
-def find_asked(environ: WSGIEnvironment, service: str, region: str, account: str) -> Asked:
-    """Determine the IAM action and the resources of a request.
+def find_asked(environ: WSGIEnvironment, service: str, region: str, account: str) -> list[Asked]:
+    """Determine the IAM actions of a request, each with its resources.
+
+    A copy needs the permission to read its source, in addition to the permission to write.
 
     Args:
         environ: the request. Its body can be read again afterwards.
@@ -76,41 +84,78 @@ def find_asked(environ: WSGIEnvironment, service: str, region: str, account: str
         operations |= set() if operation is None else {operation}
     if len(operations) > 1:
         raise ValueError(f"The request names several operations: {', '.join(sorted(operations))}.")
-    operation = next(iter(operations), None)
-    members |= _read_members(environ)
-    action = _LAMBDA_ACTIONS.get(operation or "", operation or "") if service == "lambda" else operation or ""
-    return Asked(f"{prefix}:{action}", _find_resources(prefix, region, account, members))
+    operation = next(iter(operations), "")
+    if service == "lambda" and operation in _LAMBDA_ACTIONS:  # its body is the event, and not members
+        return [Asked(f"lambda:{_LAMBDA_ACTIONS[operation]}", _find_resources("lambda", region, account, members, ""))]
+    # What the path names is what is served, whatever else the request says. So is no member that the operation lacks.
+    members = _keep_known(model, operation, _read_members(environ)) | members
+    return [Asked(f"{prefix}:{operation}", _find_resources(prefix, region, account, members, operation))]
+
+
+def _keep_known(model: Any, operation: str, members: dict[str, Any]) -> dict[str, Any]:
+    """Keep the members that an operation has, in the order of its model."""
+    if model is None or operation not in model.operation_names:
+        return members
+    shape = model.operation_model(operation).input_shape
+    names = [] if shape is None else list(shape.members)
+    if str(model.metadata["protocol"]) in ("query", "ec2"):  # lists and structures have names such as Tags.member.1
+        return {name: value for name, value in members.items() if name.partition(".")[0] in names}
+    return {name: members[name] for name in names if name in members}
 
 
 def find_s3_path(environ: WSGIEnvironment) -> str:
     """Return the path of an S3 request in path style, ``/bucket/key``, even if the bucket is in the host name."""
-    path = environ.get("PATH_INFO", "/").encode("latin-1").decode(errors="replace")
-    host = environ.get("HTTP_HOST", "").partition(":")[0]
-    if host.endswith(".localhost") and not host.startswith("s3."):  # the bucket is in the host name
-        path = f"/{host.partition('.')[0]}{path}"
-    return str(path)
+    path: str = environ.get("PATH_INFO", "/").encode("latin-1").decode(errors="replace")
+    bucket = find_bucket_in_host(environ.get("HTTP_HOST", ""))
+    return path if bucket is None else f"/{bucket}{path}"
 
 
-def _find_of_s3(environ: WSGIEnvironment) -> Asked:
+def _find_of_s3(environ: WSGIEnvironment) -> list[Asked]:
     operation, members = find_rest_operation(environ, "s3", find_s3_path(environ))
-    action = _S3_ACTIONS.get(operation or "", operation or "")
     bucket, key = members.get("Bucket", ""), members.get("Key", "")
-    resource = f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket or '*'}"
     if operation == "DeleteObjects":
-        keys = [unescape(found.decode(errors="replace")) for found in _DELETED_KEY.findall(_read_body(environ))]
-        return Asked(f"s3:{action}", [f"arn:aws:s3:::{bucket}/{each}" for each in keys] or [f"arn:aws:s3:::{bucket}/*"])
-    return Asked(f"s3:{action}", [resource])
+        return _find_deleted(environ, bucket)
+    action = _S3_ACTIONS.get(operation or "", operation or "")
+    if "versionId" in dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)):
+        action = _VERSION_ACTIONS.get(action, action)
+    resource = f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket or '*'}"
+    return [Asked(f"s3:{action}", [resource]), *_find_copied(environ)]
 
 
-def find_copied(environ: WSGIEnvironment) -> Asked | None:
-    """Return the action and resource of the source of a copy request; None for other requests.
+def _find_deleted(environ: WSGIEnvironment, bucket: str) -> list[Asked]:
+    """Read the objects and versions that DeleteObjects names, as moto reads them.
 
-    A copy needs the permission to read its source, in addition to the permission to write.
+    Raises:
+        ValueError: it cannot be read, or is too large.
+    """
+    import xmltodict
+
+    try:
+        found = xmltodict.parse(_read_body(environ), strip_whitespace=False)["Delete"]["Object"]
+        entries = [(each["Key"] or "", "VersionId" in each) for each in (found if isinstance(found, list) else [found])]
+    except (ExpatError, LookupError, TypeError) as error:
+        raise ValueError(f"The objects to delete cannot be read: {error}") from error
+    return [
+        Asked(f"s3:DeleteObject{'Version' if of_version else ''}", [f"arn:aws:s3:::{bucket}/{key}" for key in keys])
+        for of_version in (False, True)
+        if (keys := [key for key, has_version in entries if has_version is of_version])
+    ]
+
+
+def _find_copied(environ: WSGIEnvironment) -> list[Asked]:
+    """Return the action on the source of a copy, which moto reads from the header as an address without a host.
+
+    Raises:
+        ValueError: the header names more than a path and a version.
     """
     source = environ.get("HTTP_X_AMZ_COPY_SOURCE")
     if source is None:
-        return None
-    return Asked("s3:GetObject", [f"arn:aws:s3:::{unquote(source.partition('?')[0]).lstrip('/')}"])
+        return []
+    parsed = urlparse(source)
+    if parsed.scheme or parsed.netloc or parsed.params or parsed.fragment:
+        raise ValueError(f"The source of the copy is not a bucket and a key in URL encoding: {source[:200]}")
+    action = "GetObjectVersion" if "versionId" in dict(parse_qsl(parsed.query, keep_blank_values=True)) else "GetObject"
+    return [Asked(f"s3:{action}", [f"arn:aws:s3:::{unquote(parsed.path).lstrip('/')}"])]
 
 
 def find_rest_operation(environ: WSGIEnvironment, service: str, path: str) -> tuple[str | None, dict[str, Any]]:
@@ -204,27 +249,42 @@ def _read_body(environ: WSGIEnvironment) -> bytes:
     return body
 
 
-def _find_resources(prefix: str, region: str, account: str, members: dict[str, Any]) -> list[str]:
+def _find_resources(prefix: str, region: str, account: str, members: dict[str, Any], operation: str) -> list[str]:
     """Determine the ARNs of a request's resources.
 
     They are built from the names in the request for SageMaker resources, functions, queues, log groups, roles, users
     and groups. For other resources, they are the ARNs in the request.
     """
     own = f"arn:aws:{prefix}:{region}:{account}:"
-    if prefix == "sagemaker":
-        for member, value in members.items():
-            if isinstance(value, str) and (found := _SAGEMAKER_NAME.fullmatch(member)):
-                kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", f"{found['kind']}{found[2] or ''}").lower()
-                return [f"{own}{kind}/{value.lower()}", f"{own}{kind}/{value}"][: 1 if value == value.lower() else 2]
+    if prefix == "sagemaker" and (named := _find_name(members, operation)) is not None:
+        kind, value = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", named[0]).lower(), named[1]
+        return [f"{own}{kind}/{value.lower()}", f"{own}{kind}/{value}"][: 1 if value == value.lower() else 2]
     if prefix == "lambda" and (name := members.get("FunctionName")):
         return [name if str(name).startswith("arn:") else f"{own}function:{name}"]
     if prefix == "sqs" and (url := members.get("QueueUrl")):
         return [f"{own}{str(url).rstrip('/').rpartition('/')[2]}"]
-    if prefix == "logs" and (name := members.get("logGroupName")):
-        return [f"{own}log-group:{name}"]
+    if prefix == "logs" and (name := members.get("logGroupName") or members.get("logGroupIdentifier")):
+        group = str(name) if str(name).startswith("arn:") else f"{own}log-group:{name}"
+        stream = members.get("logStreamName")
+        return [f"{group.removesuffix(':*')}:{'*' if stream is None else f'log-stream:{stream}'}"]
     if prefix == "iam":
-        for kind in ("Role", "User", "Group"):
+        # A user who joins or leaves a group is not what changes.
+        for kind in ("Group", "User") if operation.endswith("Group") else ("Role", "User", "Group"):
             if name := members.get(f"{kind}Name"):
                 return [f"arn:aws:iam::{account}:{kind.lower()}/{name}"]
-    named = [value for value in members.values() if isinstance(value, str) and value.startswith("arn:")]
-    return named or [f"{own}*"]
+    named_arns = [value for value in members.values() if isinstance(value, str) and value.startswith("arn:")]
+    return named_arns or [f"{own}*"]
+
+
+def _find_name(members: dict[str, Any], operation: str) -> tuple[str, str] | None:
+    """Find the kind and the name of the SageMaker resource that an operation is about.
+
+    Of several names, it is the one whose kind is part of the operation's name, such as TransformJobName and ModelName
+    of CreateTransformJob; the longest such kind, or else the first name.
+    """
+    found = [
+        (f"{match['kind']}{match[2] or ''}", value)
+        for member, value in members.items()
+        if isinstance(value, str) and (match := _SAGEMAKER_NAME.fullmatch(member))
+    ]
+    return max(found, key=lambda each: len(each[0]) if each[0] in operation else 0, default=None)

@@ -128,7 +128,9 @@ def _is_unknown(name: str, key: str, context: Mapping[str, str]) -> bool:
     # Without the key, operators with IfExists hold. Negated ones hold, too, because an absent key equals no value; not
     # with ForAnyValue, which needs a value.
     holds_without = name.endswith("IfExists") or ("Not" in name and not name.startswith("ForAnyValue:"))
-    return not (key in context or key in _OPTIONAL_KEYS or holds_without)
+    # Requests to S3 have keys that are not known here, such as s3:x-amz-acl.
+    is_absent = key in _OPTIONAL_KEYS or (holds_without and not key.startswith("s3:"))
+    return not (key in context or is_absent)
 
 
 def _as_expression(pattern: str, flags: int) -> re.Pattern[str]:

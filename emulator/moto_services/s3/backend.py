@@ -35,6 +35,7 @@ from emulator.moto_services.s3.journalled_backend import JournalledBackend, forg
 from emulator.moto_services.s3.listings import writing_contents
 from emulator.moto_services.s3.notifications import describing_eventbridge
 from emulator.moto_services.s3.policy import judge_permission, judging_lists, saying_denied
+from emulator.security.hosts import find_bucket_in_host
 from emulator.state.disk import DiskBudget
 
 logger = logging.getLogger(__name__)
@@ -102,6 +103,7 @@ def open_s3(folder: Path, disk: DiskBudget | None = None, follower: ContentsFoll
             "key_response": passing_on(moto_response.key_response),
             "serialized": writing_contents(moto_response.serialized),
             "setup_class": taking_received(moto_response.setup_class),
+            **_reading_host(moto_response),
         }
         closers.enter_context(replaced(S3Response, **own))
         closers.enter_context(describing_eventbridge())
@@ -114,6 +116,25 @@ def open_s3(folder: Path, disk: DiskBudget | None = None, follower: ContentsFoll
                 "folder away."
             ) from error
         return DurableS3(journal, closers.pop_all())
+
+
+def _reading_host(moto_response: Any) -> dict[str, Any]:
+    """Make moto read a bucket from the host name where the emulator's access checks do, and nowhere else.
+
+    moto takes the first part of any host name with a dot for a bucket, such as that of a machine of a company.
+    """
+    parse = moto_response.parse_bucket_name_from_url
+
+    def find_bucket_of(request: Any) -> str | None:
+        return find_bucket_in_host(request.headers.get("host") or request.host)
+
+    def parse_bucket_name_from_url(response: Any, request: Any, url: str) -> str:
+        return find_bucket_of(request) or parse(response, request, url)
+
+    return {
+        "subdomain_based_buckets": staticmethod(lambda request: find_bucket_of(request) is not None),
+        "parse_bucket_name_from_url": parse_bucket_name_from_url,
+    }
 
 
 def _restore(journal: S3Journal) -> None:
