@@ -44,6 +44,7 @@ DROP TABLE events;
 _ENCODING = ("utf-8", "surrogatepass")
 # CloudWatch's limits for one answer; each event counts as 26 bytes more.
 _PAGE_BYTES, _PAGE_EVENTS, _EVENT_BYTES = 1024**2, 10_000, 26
+_MOST_INTEGER = 2**63 - 1
 _READ_ROWS = 1000
 _DEFAULT_BOUND = 2 * 1024**3
 _REFUSAL = "The specified nextToken is invalid."
@@ -307,8 +308,10 @@ class LogEvents:
         return found
 
     def _ask(self, statement: str, *values: object) -> list[Any]:
+        # No event has a time or a number beyond the integers of SQLite, which a request may have.
+        bounded = [max(-_MOST_INTEGER, min(each, _MOST_INTEGER)) if isinstance(each, int) else each for each in values]
         with self._lock:
-            return self._database.execute(statement, values).fetchall()
+            return self._database.execute(statement, bounded).fetchall()
 
 
 class StoredEvents:

@@ -118,3 +118,13 @@ def test_what_cannot_be_read_is_refused(logs: Any, asked: dict[str, str], messag
     error = caught.value.response["Error"]
     assert error["Code"] == "InvalidParameterException"
     assert error["Message"].startswith(message)
+
+
+def test_times_and_positions_beyond_all_events(logs: Any) -> None:
+    far = 10**20
+    assert read(logs, startTime=far) == []
+    assert len(read(logs, endTime=far)) == len(read(logs, startTime=0)) == 3 * len(STREAMS)
+    stream = {"logGroupName": GROUP, "logStreamName": STREAMS[0]}
+    assert logs.get_log_events(**stream, startTime=far)["events"] == []
+    assert logs.get_log_events(**stream, nextToken=f"f/{far:056d}")["events"] == []
+    assert len(logs.get_log_events(**stream, nextToken=f"b/{far:056d}")["events"]) == 3
