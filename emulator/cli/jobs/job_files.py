@@ -266,7 +266,7 @@ def import_job(state_dir: Path | None, folder: Path) -> None:
             s3.upload_file(str(path), bucket, key)
         except (s3.exceptions.ClientError, S3UploadFailedError, OSError) as error:
             fail(
-                f"{name} is imported without {path} and the files after it: {error}\nWhen this is mended, forget the "
-                f"job (reset --job-name-prefix {name}) and import it again."
+                f"{name} is imported without {path} and the files after it ({error}): run smdebug-emulator reset "
+                f"--job-name-prefix {name}, and import it again."
             )
     click.echo(f"Imported {name}. See it with: smdebug-emulator open {name}")
