@@ -52,7 +52,9 @@ class JobContainer:
         self._exit: Exit | None = None
         self._error: Exception | None = None
         self._lock = Lock()
-        self._closed = False
+        self._closed = self._is_left = False
+        # Held while a line is handled.
+        self._line_lock = Lock()
         self._threads = [Thread(target=self._wait_for_exit, name=f"wait-{job_name}")]
 
     def follow(self) -> None:
@@ -102,30 +104,42 @@ class JobContainer:
                 thread.start()
 
     def let_go(self) -> None:
-        """Join every thread, and leave the container as it is.
+        """Stop following the container, which may go on and be followed by another object.
 
-        Call it after the container, or the connection to the container engine, has ended.
+        No line is handled after this. If it goes on, the threads that wait for it end with it.
         """
         with self._lock:
             self._closed = True
-            threads = list(self._threads)
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
-        self.read_to_end()
+        with self._line_lock:
+            self._is_left = True
+        for agent in self._agents:
+            agent.finish()
+        if self._exit is not None:
+            self._join()
 
     def close(self) -> None:
         """Kill the container if it is running, remove it, and join every thread."""
         if not self._exited.is_set() or self._error is not None:
             self._stop(0.0)
-        self.let_go()
+        with self._lock:
+            self._closed = True
+        self._join()
         remove_container(self._runtime, self._id)
+
+    def _join(self) -> None:
+        for thread in list(self._threads):
+            if thread.ident is not None:
+                thread.join()
+        self.read_to_end()
 
     def _read_log(self) -> None:
         try:
             for line in self._runtime.logs(self._id):
-                self._last_lines.append(line.text)
-                self._on_line(line)
+                with self._line_lock:
+                    if self._is_left:
+                        return
+                    self._last_lines.append(line.text)
+                    self._on_line(line)
         except ContainerRuntimeError as error:
             logger.warning("The log of container %s ends here: %s", self._id, error)
         except Exception:

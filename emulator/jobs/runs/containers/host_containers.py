@@ -183,7 +183,10 @@ class HostContainers:
         return self._containers[host].read_to_end()
 
     def let_go(self) -> None:
-        """Join every thread, and leave the containers, which the container engine has lost track of, as they are."""
+        """Stop following the containers, of which the container engine has lost track of one or all.
+
+        Those that go on are not waited for.
+        """
         for container in self._containers.values():
             container.let_go()
 

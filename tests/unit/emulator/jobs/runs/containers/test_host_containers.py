@@ -10,10 +10,11 @@ from threading import Barrier, Thread
 import pytest
 
 from container_runtime.process.local_processes import LocalProcesses
-from container_runtime.runtime import ContainerStartError
+from container_runtime.runtime import ContainerStartError, EngineUnavailableError, Exit
 from container_runtime.spec import ContainerSpec
 from emulator.jobs.runs.containers.host_containers import HostContainers
 from emulator.jobs.staging.hosts import Host
+from tests.waiting import wait_until
 
 _DEADLINE_SECONDS = 60.0
 _HOSTS = [Host(f"algo-{number}", "all", None) for number in (1, 2, 3)]
@@ -112,4 +113,40 @@ def test_running_ones_are_removed_though_the_system_has_no_more_threads(
     containers.follow(_HOSTS, lambda _host, _line: None)
     refuse_threads(monkeypatch, "stop-")
     containers.close()
+    assert runtime.find({}) == []
+
+
+class _LosingOne(LocalProcesses):
+    """Real processes, of which the wait for one fails, as where one of two connections to an engine breaks."""
+
+    lost = ""
+
+    def wait(self, container_id: str, timeout: float | None = None) -> Exit | None:
+        if container_id == self.lost:
+            raise EngineUnavailableError("the connection was reset")
+        return super().wait(container_id, timeout)
+
+
+def test_those_that_go_on_are_not_waited_for_where_one_is_lost(tmp_path: Path) -> None:
+    runtime = _LosingOne(tmp_path / "processes")
+    containers = HostContainers(runtime, "job", {})
+    asleep = ("-c", "import time; print('begun', flush=True); time.sleep(600)")
+    containers.start(
+        {host: replace(spec, command=asleep) for host, spec in _build_specs("python").items()}, lambda: None
+    )
+    found = {each.name: each for each in runtime.find({})}
+    runtime.lost = found[_HOSTS[0].name].id
+    containers.follow(_HOSTS, lambda _host, _line: None)
+    with pytest.raises(EngineUnavailableError):
+        containers.wait(60)
+    containers.let_go()
+    runtime.lost = ""
+    again = HostContainers(runtime, "job", found)
+    lines: list[tuple[str, str]] = []
+    again.follow(_HOSTS, lambda host, line: lines.append((host.name, line.text)))
+    wait_until(lambda: len(lines) == len(_HOSTS), lambda: lines)
+    again.ask_stop(0.0)
+    assert again.wait(60) is not None
+    again.close()
+    assert sorted(lines) == sorted((host.name, "begun") for host in _HOSTS), "each is read anew, from its first line"
     assert runtime.find({}) == []
