@@ -4,7 +4,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from threading import Event, Lock, Thread
+from threading import Event, RLock, Thread
 
 from container_runtime.runtime import (
     Container,
@@ -51,10 +51,9 @@ class JobContainer:
         self._exited = Event()
         self._exit: Exit | None = None
         self._error: Exception | None = None
-        self._lock = Lock()
-        self._closed = self._is_left = False
-        # Held while a line is handled.
-        self._line_lock = Lock()
+        # Also held while a line is handled.
+        self._lock = RLock()
+        self._closed = False
         self._threads = [Thread(target=self._wait_for_exit, name=f"wait-{job_name}")]
 
     def follow(self) -> None:
@@ -110,8 +109,7 @@ class JobContainer:
         """
         with self._lock:
             self._closed = True
-        with self._line_lock:
-            self._is_left = True
+            self._on_line = lambda _line: None
         for agent in self._agents:
             agent.finish()
         if self._exit is not None:
@@ -135,9 +133,7 @@ class JobContainer:
     def _read_log(self) -> None:
         try:
             for line in self._runtime.logs(self._id):
-                with self._line_lock:
-                    if self._is_left:
-                        return
+                with self._lock:
                     self._last_lines.append(line.text)
                     self._on_line(line)
         except ContainerRuntimeError as error:
