@@ -35,11 +35,12 @@ import json, os, pathlib, signal, sys, time
 c = json.load(open(os.environ["SMDEBUG_RULE_CONFIG_PATH"]))
 p = c["RuleParameters"]
 print("evaluating", c["RuleConfigurationName"], flush=True)
-def verdict(status, details):
+def write(text):
     path = pathlib.Path(c["VerdictPath"])
-    path.with_suffix(".tmp").write_text(json.dumps(
-        {"RuleEvaluationStatus": status, "StatusDetails": details, "Step": 3}))
+    path.with_suffix(".tmp").write_text(text)
     path.with_suffix(".tmp").rename(path)
+def verdict(status, details):
+    write(json.dumps({"RuleEvaluationStatus": status, "StatusDetails": details, "Step": 3}))
 pathlib.Path(c["OutputPath"], "report.txt").write_text(json.dumps(c))
 behaviour = p["behaviour"]
 if behaviour == "fire":
@@ -49,7 +50,7 @@ elif behaviour == "pass":
 elif behaviour == "die":
     print("the last thing it said", flush=True); sys.exit(7)
 elif behaviour == "nonsense":
-    pathlib.Path(c["VerdictPath"]).write_text("{not json")
+    write("{not json")
 elif behaviour == "link":
     for path in (c["VerdictPath"], c["OutputPath"]):
         if os.path.isdir(path):
