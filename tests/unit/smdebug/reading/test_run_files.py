@@ -36,7 +36,7 @@ def test_values_of_many_steps_do_not_take_a_file_descriptor_each(tmp_path: Path)
     assert [value[-1] for value in values.values()] == list(range(70))
     del values
     gc.collect()
-    assert count_descriptors() == before
+    assert count_descriptors() <= before
 
 
 @pytest.mark.parametrize("most", [0, pytest.param(1, marks=pytest.mark.nightly), 4])
@@ -83,7 +83,7 @@ def test_small_records_of_many_files_take_few_descriptors(tmp_path: Path) -> Non
     assert count_descriptors() - before <= 130
     del files
     gc.collect()
-    assert count_descriptors() == before
+    assert count_descriptors() <= before
 
 
 def test_a_file_that_another_thread_opens_too_stays_open_while_it_is_read(

@@ -19,7 +19,7 @@ def _list_open_files() -> set[tuple[str, str]]:
     found = set()
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the one that lists them
-            found.add((descriptor.name, os.readlink(descriptor)))
+            found.add((descriptor.name, str(descriptor.readlink())))
     return found
 
 
