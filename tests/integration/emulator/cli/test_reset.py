@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -61,9 +60,8 @@ def following(emulator: ForkedEmulator) -> Iterator[list[str]]:
         try:
             yield lines
         finally:
-            process.send_signal(signal.SIGINT)
+            process.terminate()  # what a shell runs in the background ignores Ctrl-C
             reader.join()
-    assert process.returncode == 0
 
 
 def fill(emulator: ForkedEmulator, name: str) -> None:
