@@ -187,9 +187,15 @@ class SwarmContainers:
     def reopen_proxy(self, name: str, ports: Sequence[int]) -> None:
         """Open the proxy of a container that an earlier process started, as soon as its node answers."""
         assert self._proxies is not None
+
+        def find_pid() -> int | None:
+            with suppress(ContainerNotFoundError):  # it has ended, and was removed from its node
+                return self._find_pid(name)
+            return None
+
         with suppress(ContainerNotFoundError):  # it never ran
             node, _ = self._tasks.locate(name)
-            self._proxies.open(name, node, partial(self._find_pid, name), ports, wait=False)
+            self._proxies.open(name, node, find_pid, ports, wait=False)
 
     def is_lost(self, container_id: str) -> bool:
         """Return whether a container was lost with its node, or could not be removed from it."""
@@ -298,17 +304,10 @@ class SwarmContainers:
         raise EngineUnavailableError(self._lost[container_id])
 
     def _find_pid(self, name: str) -> int | None:
-        """Return the pid of a container's first process on its node; None if it has ended or is gone.
-
-        Raises:
-            EngineUnavailableError: the node does not answer.
-        """
-        try:
-            node, identity = self._tasks.locate(name)
-            with translated(f"look at container {name}"):
-                state = self._nodes.connect(node).inspect_container(identity)["State"]
-        except ContainerNotFoundError:
-            return None
+        """Return the pid of a container's first process on its node; None if it has ended."""
+        node, identity = self._tasks.locate(name)
+        with translated(f"look at container {name}"):
+            state = self._nodes.connect(node).inspect_container(identity)["State"]
         return int(state["Pid"]) or None
 
 
