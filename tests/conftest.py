@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+import signal
 import sys
 import tempfile
 from contextlib import closing, suppress
@@ -163,6 +164,14 @@ def _close_figures() -> Iterator[None]:
     yield
     if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
         pyplot.close("all")
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Programs that are started can be interrupted, also where these tests cannot: a shell's background jobs."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

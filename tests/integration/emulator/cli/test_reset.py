@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def emulator(shared: ForkedEmulator) -> ForkedEmulator:
 
 @contextmanager
 def following(emulator: ForkedEmulator) -> Iterator[list[str]]:
-    """Run ``events --follow``; the list gets its lines as they come."""
+    """Run ``events --follow`` until Ctrl-C; the list gets its lines as they come."""
     command = [*COMMAND[:-1], "events", "--follow", "--json", "--state-dir", str(emulator.state_dir)]
     lines: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -60,8 +61,9 @@ def following(emulator: ForkedEmulator) -> Iterator[list[str]]:
         try:
             yield lines
         finally:
-            process.terminate()  # what a shell runs in the background ignores Ctrl-C
+            process.send_signal(signal.SIGINT)
             reader.join()
+    assert process.returncode == 0
 
 
 def fill(emulator: ForkedEmulator, name: str) -> None:
@@ -298,6 +300,7 @@ def test_motos_own_reset_forgets_the_jobs_as_well(emulator: ForkedEmulator) -> N
     assert read(emulator) == ONE
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_followed_events_go_on_after_a_reset(emulator: ForkedEmulator) -> None:
     fill(emulator, "one")
     with following(emulator) as lines:

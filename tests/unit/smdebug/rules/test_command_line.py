@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -121,14 +120,6 @@ def test_run_that_has_not_ended(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "begun/collections/000000000/worker_1_collections.json").unlink()
     assert main(["run", "VanishingGradient", "--trial", begun.out_dir, "--no-wait"]) == 1
     assert "1 of 2 workers have written their collections so far" in capsys.readouterr().out
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Programs that are started can be interrupted, also where these tests cannot: a shell's background jobs."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.slow
