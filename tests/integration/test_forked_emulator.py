@@ -1,12 +1,15 @@
 """Tests of emulators in forks, beside one in a new interpreter."""
 
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from sdk_compat.emulator_process import EmulatorProcess, EmulatorStartError
-from tests.forked_emulator import ForkedEmulator
+from tests.forked_emulator import ForkedEmulator, ForkedProcess
 
 
 @pytest.mark.slow
@@ -34,3 +37,18 @@ def test_a_fork_is_killed_and_ends_with_its_input(tmp_path: Path) -> None:
     left.process.stdin.close()
     assert left.process.wait(180) == 0
     left.stop()
+
+
+def test_a_signal_to_a_fork_whose_exit_code_is_still_to_come_has_no_effect() -> None:
+    """The forking process has collected the ended fork, and has not yet written its exit code."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    (stdin_end, stdin), (stdout, stdout_end), (exit_code, exit_code_end) = os.pipe(), os.pipe(), os.pipe()
+    fork = ForkedProcess(ended.pid, stdin, stdout, exit_code)
+    fork.terminate()
+    assert fork.poll() is None
+    os.write(exit_code_end, b"3")
+    for end in (stdin_end, stdout_end, exit_code_end):
+        os.close(end)
+    assert fork.wait() == 3
+    assert fork.communicate() == ("", None)
