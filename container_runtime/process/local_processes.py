@@ -19,6 +19,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from socket import socket
@@ -279,10 +280,12 @@ class LocalProcesses(OneMachine):
     def _sweep(self) -> None:
         """Remove what a runtime left that was killed during a start or a removal."""
         for folder in self._folder.iterdir():
-            if folder.name.startswith(_STARTING) and time.time() - folder.stat().st_mtime > 60:
-                shutil.rmtree(_name_scratch(folder), ignore_errors=True)
-                shutil.rmtree(folder, ignore_errors=True)
-            elif not folder.name.startswith(_STARTING) and not has_started(folder) and not is_running(folder):
+            if folder.name.startswith(_STARTING):
+                with suppress(FileNotFoundError):  # another runtime has just removed it, or given it its name
+                    if time.time() - folder.stat().st_mtime > 60:
+                        shutil.rmtree(_name_scratch(folder), ignore_errors=True)
+                        shutil.rmtree(folder, ignore_errors=True)
+            elif not has_started(folder) and not is_running(folder):
                 self.remove(folder.name)
             else:
                 kill_leftovers(folder)

@@ -163,3 +163,8 @@ LocalProcesses(pathlib.Path({str(folder)!r})).start(ContainerSpec("killed", {IMA
     os.utime(starting, (0, 0))
     LocalProcesses(folder)
     assert list(folder.iterdir()) == list(temporary.iterdir()) == []
+
+
+def test_process_back_end_opens_while_another_removes_a_container(tmp_path: Path) -> None:
+    (tmp_path / ".starting-gone-container-1").symlink_to("nowhere")  # listed, and not there when it is looked at
+    assert LocalProcesses(tmp_path).find({}) == []
