@@ -40,10 +40,7 @@ def build_console(built: Path = BUILT, cache: Path = CACHE) -> Path:
         partial.mkdir(parents=True)
         _bundle(partial, install_packages(cache))
         _name_files(partial)
-        if not kept.exists():
-            partial.rename(kept)
-        else:
-            shutil.rmtree(partial)  # another process was faster
+        _put_in_place(partial, kept)
     if (
         not (built / "names.json").is_file()
         or (built / "names.json").read_bytes() != (kept / "names.json").read_bytes()
@@ -98,11 +95,18 @@ def install_packages(cache: Path = CACHE, *, development: bool = False) -> Path:
     # No package script runs: the packages contain everything needed.
     options = ["--ignore-scripts", "--no-audit", "--no-fund", *([] if development else ["--omit=dev"])]
     _run([str(node), str(npm), "ci", *options], partial, "npm's packages cannot be installed")
-    if folder.exists():
-        shutil.rmtree(partial)
-    else:
-        partial.rename(folder)
+    _put_in_place(partial, folder)
     return folder
+
+
+def _put_in_place(partial: Path, folder: Path) -> None:
+    """Give a folder its name, or remove it if another process was faster."""
+    try:
+        partial.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        shutil.rmtree(partial)
 
 
 def link_packages(packages: Path) -> None:

@@ -46,6 +46,21 @@ def test_packages_beside_the_sources_are_not_built_in(tmp_path: Path, monkeypatc
     assert (built / "names.json").read_text() == (current / "names.json").read_text()
 
 
+def test_packages_that_another_process_installs_first_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def install_after_another(_command: list[str], partial: Path, _said: str) -> None:
+        (partial / "mine").touch()
+        other = partial.with_suffix("")
+        other.mkdir()
+        (other / "others").touch()
+
+    monkeypatch.setattr(build, "_run", install_after_another)
+    packages = build.install_packages(tmp_path)
+    assert list(tmp_path.iterdir()) == [packages]
+    assert [path.name for path in packages.iterdir()] == ["others"]
+
+
 @pytest.mark.slow
 def test_the_functions_of_the_page_compute_what_they_should() -> None:
     node, _ = find_node()
