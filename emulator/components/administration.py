@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emulator import VERSION
 from emulator.exceptions import InternalFailure, ResourceInUse, ResourceNotFound
 from emulator.settings import format_url
-from emulator.state.archive import discard_staged, read_last_import, stage_archive, write_archive
+from emulator.state.archive import StagedImport, discard_staged, read_last_import, stage_archive, write_archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ class Administration:
         self._ask_restart = ask_restart
         self.started: Future[Started] = Future()
         self._resetting = threading.Lock()
-        self._undone = False
+        self._is_restoring = False
 
     def wait_for_accounts(self) -> Accounts:
         """Return the accounts once the jobs of the last process are recovered."""
@@ -104,32 +104,31 @@ class Administration:
                 started.moto.reset()
             return forgotten, kept
 
-    def undo_reset(self) -> tuple[str, int]:
+    def undo_reset(self) -> tuple[StagedImport, int]:
         """Restore the state that the last reset removed; the present state is kept in turn.
 
         Returns:
-            The value of ``lastImport`` in ``describe`` once the state is restored, and the time of the reset in epoch
-            milliseconds.
+            The import, whose name is ``lastImport`` in ``describe`` once the state is restored, and the time of the
+            reset in epoch milliseconds.
 
         Raises:
-            ResourceInUse: jobs are running, or the present state cannot be kept.
+            ResourceInUse: jobs are running, the present state cannot be kept, or another state is being restored.
             ResourceNotFound: nothing was reset within the last day.
         """
         with self._resetting, self._ports.kept_states.take_last() as last:
-            if self._undone:  # the kept state is not restored yet: a second undo would overwrite it
-                raise ResourceInUse("A reset is being undone: try again in a moment.", status=409)
+            self._check_not_restoring()
             if last is None:
                 raise ResourceNotFound("Nothing can be undone: no reset within the last day kept a copy.", status=404)
             self._check_idle()
-            name = stage_archive(last.path, self._ports.settings.state_dir)
+            staged = stage_archive(last.path, self._ports.settings.state_dir)
             try:
                 self._keep_state()
             except ResourceInUse:
                 discard_staged(self._ports.settings.state_dir)
                 raise
-            self._undone = True
+            self._is_restoring = True
             self._ask_restart()
-        return name, last.forgotten_ms
+        return staged, last.forgotten_ms
 
     def _keep_state(self) -> bool:
         """Stop all jobs and keep all state for a day; return False if there is none."""
@@ -196,21 +195,28 @@ class Administration:
         with started.moto.at_rest():
             write_archive(self._ports.settings.state_dir, target)
 
-    def import_state(self, source: Path) -> str:
+    def import_state(self, source: Path) -> StagedImport:
         """Import the state from an archive; the emulator then restarts at the same address.
 
         Returns:
-            The value of ``lastImport`` in ``describe`` once the state is imported.
+            The import, whose name is ``lastImport`` in ``describe`` once the state is imported.
 
         Raises:
-            ResourceInUse: jobs are running.
+            ResourceInUse: jobs are running, or another state is being restored.
             ValidationException: ``source`` is not a state archive.
         """
         self._check_idle()
         with self._resetting:
-            name = stage_archive(source, self._ports.settings.state_dir)
-        self._ask_restart()
-        return name
+            self._check_not_restoring()
+            staged = stage_archive(source, self._ports.settings.state_dir)
+            self._is_restoring = True
+            self._ask_restart()
+        return staged
+
+    def _check_not_restoring(self) -> None:
+        """Raise ResourceInUse until the restart after an import or undo: a second one would overwrite the first."""
+        if self._is_restoring:
+            raise ResourceInUse("Another state is being restored: try again in a moment.", status=409)
 
     @property
     def advertised_url(self) -> str | None:

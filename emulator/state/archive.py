@@ -12,6 +12,7 @@ import tempfile
 import uuid
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from emulator.exceptions import AwsError, ValidationException
 from emulator.state.disk import is_disk_full
@@ -59,8 +60,20 @@ def _find_files(state_dir: Path) -> list[Path]:
     return [*state_dir.glob(_DATABASES), *(path for path in below if path.is_file())]
 
 
-def stage_archive(source: Path, state_dir: Path) -> str:
-    """Unpack an archive next to the state that it will replace, and return the name of this import.
+class StagedImport(NamedTuple):
+    """An import whose archive is unpacked, and replaces the state at the next start.
+
+    Attributes:
+        name: the name of the import, which ``read_last_import`` returns once it is applied.
+        previous: the name of the last applied import; None if there was none.
+    """
+
+    name: str
+    previous: str | None
+
+
+def stage_archive(source: Path, state_dir: Path) -> StagedImport:
+    """Unpack an archive next to the state that it will replace.
 
     Only one archive may be unpacked at a time.
 
@@ -88,7 +101,7 @@ def stage_archive(source: Path, state_dir: Path) -> str:
                 status=507,
             ) from error
         raise
-    return name
+    return StagedImport(name, read_last_import(state_dir))
 
 
 def _unpack(source: Path, folder: Path) -> None:

@@ -9,28 +9,29 @@ from flask import Blueprint, Response, jsonify, request, send_file
 
 from emulator.api import PREFIX
 from emulator.exceptions import AwsError
+from emulator.state.archive import StagedImport
 
 
 def build_state_pages(
     export: Callable[[Path], None],
-    stage_import: Callable[[Path], str],
+    stage_import: Callable[[Path], StagedImport],
     count: Callable[[], dict[str, int]],
     reset: Callable[[str, bool], tuple[int, bool]],
-    undo: Callable[[], tuple[str, int]],
+    undo: Callable[[], tuple[StagedImport, int]],
 ) -> Blueprint:
     """Build the routes.
 
     Args:
         export: writes the archive to a path. It raises an AwsError while jobs run.
-        stage_import: takes the path of an archive and returns the name of the import, which ``lastImport`` in the
-            health response shows once the import is done. It raises an AwsError while jobs run, or if the file is not
-            an archive of the state.
+        stage_import: takes the path of an archive and returns the import, whose name ``lastImport`` in the health
+            response shows once the import is done. It raises an AwsError while jobs run or another state is being
+            restored, or if the file is not an archive of the state.
         count: counts what a reset would delete, by kind.
         reset: takes a prefix of job names, or an empty string for everything, and whether to keep the deleted state for
             a day. It returns the number of deleted jobs, and whether the state was kept. If the state cannot be kept,
             it deletes nothing and raises an AwsError.
-        undo: restores the state that was kept last. It returns the name of the import, and the time of the reset in
-            epoch milliseconds. It raises an AwsError if it cannot restore the state.
+        undo: restores the state that was kept last. It returns the import, and the time of the reset in epoch
+            milliseconds. It raises an AwsError if it cannot restore the state.
     """
     pages = Blueprint("state", __name__)
 
@@ -52,7 +53,7 @@ def build_state_pages(
             while chunk := request.stream.read(1024 * 1024):
                 target.write(chunk)
             target.flush()
-            return jsonify({"import": stage_import(Path(target.name))}), 202
+            return jsonify(_describe(stage_import(Path(target.name)))), 202
 
     @pages.get(f"{PREFIX}reset")
     def count_state() -> Any:
@@ -70,7 +71,11 @@ def build_state_pages(
 
     @pages.post(f"{PREFIX}reset/undo")
     def undo_reset() -> tuple[Any, int]:
-        name, forgotten_ms = undo()
-        return jsonify({"import": name, "forgottenMs": forgotten_ms}), 202
+        staged, forgotten_ms = undo()
+        return jsonify(_describe(staged) | {"forgottenMs": forgotten_ms}), 202
 
     return pages
+
+
+def _describe(staged: StagedImport) -> dict[str, Any]:
+    return {"import": staged.name, "previousImport": staged.previous}

@@ -112,7 +112,7 @@ def _describe_state(state_dir: Path | None, found: Mapping[str, int]) -> str:
 def _undo_reset(state_dir: Path | None) -> None:
     record = find_running(read_settings(state_dir))
     answer = _ask(state_dir, "POST", "reset/undo").json()
-    _wait_for_import(state_dir, record, answer["import"])
+    _wait_for_import(state_dir, record, answer)
     forgotten = datetime.fromtimestamp(answer["forgottenMs"] / 1000, UTC).astimezone()
     click.echo(f"Restored what was deleted at {forgotten:%Y-%m-%d %H:%M:%S}.")
 
@@ -223,13 +223,19 @@ def import_state(state_dir: Path | None, file: Path, *, yes: bool) -> None:
     # Looked up first: while the emulator restarts, none is found.
     record = find_running(read_settings(state_dir))
     with file.open("rb") as source:
-        name = _ask(state_dir, "POST", "state", data=source).json()["import"]
-    _wait_for_import(state_dir, record, name)
+        answer = _ask(state_dir, "POST", "state", data=source).json()
+    _wait_for_import(state_dir, record, answer)
     click.echo(f"Imported the state of {file}.")
 
 
-def _wait_for_import(state_dir: Path | None, record: RunningEmulator, name: str) -> None:
-    """Wait until the emulator answers with an imported state; end the command where it does not come back."""
+def _wait_for_import(state_dir: Path | None, record: RunningEmulator, accepted: Mapping[str, Any]) -> None:
+    """Wait until the emulator answers with an imported state; end the command where it does not come back.
+
+    Args:
+        state_dir: the state folder of the command line.
+        record: the emulator.
+        accepted: its answer to the request: the names of this import and of the one before it.
+    """
     import requests
 
     settings = read_settings(state_dir)
@@ -242,8 +248,13 @@ def _wait_for_import(state_dir: Path | None, record: RunningEmulator, name: str)
             health = _open_session(record).get(asked, timeout=_SECONDS).json()
         except (requests.RequestException, ValueError):
             health = {}  # it is restarting
-        if health.get("lastImport") == name and health.get("status") == "running":
-            return
+        if health.get("status") == "running" and health.get("lastImport") != accepted["previousImport"]:
+            if health.get("lastImport") == accepted["import"]:
+                return
+            fail(
+                f"Another import or undo has already replaced this state in the emulator at {record.endpoint_url}: "
+                "run the command again if this state is the one to keep."
+            )
         if record.is_remote or not is_free(settings.state_dir):
             held = time.monotonic()
         elif is_visible and not is_alive(record.pid):
