@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import signal
+import socket
 import sys
 import tempfile
 from contextlib import closing, suppress
@@ -172,6 +173,14 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def refusing_port() -> Iterator[int]:
+    """A port of 127.0.0.1 at which connections are refused, and which no other process can take meanwhile."""
+    with socket.socket() as bound:  # and not listening
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from container_runtime.process.loopback_network import draw_port
 from tests.boto3_client import make_client
 from tests.contract.like_moto_server.servers import run_moto_server
 
@@ -27,7 +28,7 @@ class OtherS3:
         self._away = False
         self._open: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
-        self._listener = self._listen(0)
+        self._listener = self._listen(draw_port())  # which nobody else is given while it is away
         self.endpoint_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.client: Any = make_client(server_url, "s3")
         self.client.create_bucket(Bucket=BUCKET)

@@ -6,7 +6,6 @@ The commands are those of ``docs/how_to/run_in_a_container.md``.
 import json
 import os
 import shlex
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import locate_cache
 from container_runtime.images.lock_files import read_requirements
 from container_runtime.images.wheelhouse import IMAGE_PYTHON, fetch_wheels
+from container_runtime.process.loopback_network import draw_port
 from emulator.console.build import build_console
 from examples.frameworks.xgboost.algorithm import stage_cancer
 from sdk_compat.demo.training_job import BUCKET, build_rule, build_training_job
@@ -349,9 +349,7 @@ def test_an_image_for_another_platform_is_refused_in_one_line() -> None:
 def test_the_readmes_docker_run_takes_the_image_from_a_registry(tmp_path: Path) -> None:
     (line,) = (line for line in README.read_text(encoding="utf-8").splitlines() if line.startswith("docker run "))
     name = draw_name()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with run_registry("127.0.0.1", port, tmp_path) as registry:
+    with run_registry("127.0.0.1", draw_port(), tmp_path) as registry:
         pushed = f"{registry}/{IMAGE}"
         run("docker", "tag", IMAGE, pushed)
         run("docker", "push", "--quiet", pushed)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from container_runtime.process.loopback_network import draw_port
 from sdk_compat.demo.training_job import BUCKET, build_request, stage_inputs
 from smdebug.trials import create_trial
 from smdebug.trials.trial import Trial
@@ -257,7 +258,7 @@ def test_killed_emulator_reattaches_all_hosts_of_two_jobs_and_stop_ends_them(
 ) -> None:
     if runtime == "swarm" and (os.cpu_count() or 1) < 4:
         pytest.skip("two nodes of this machine's size have no room for four hosts at once")
-    first = start_emulator(runtime, state_dir=tmp_path / "state")
+    first = start_emulator(runtime, state_dir=tmp_path / "state", port=draw_port())
     stage_inputs(first.client("s3"))
     script = f"""{AWAIT_GO}
 import json, pathlib, socket

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from container_runtime.process.loopback_network import draw_port
 from sdk_compat.demo.training_job import BUCKET, DIGITS, stage_inputs
 from tests.end_to_end.finished_jobs import read_log
 from tests.end_to_end.test_failures import build_script_request
@@ -60,7 +61,7 @@ def list_containers(state_dir: Path) -> list[str]:
 def test_killed_emulator_reattaches_its_jobs_and_a_stopped_one_leaves_nothing_behind(
     runtime: str, start_emulator: Callable[..., RunningEmulator], tmp_path: Path
 ) -> None:
-    first = start_emulator(runtime, state_dir=tmp_path / "state", warm=False)
+    first = start_emulator(runtime, state_dir=tmp_path / "state", port=draw_port(), warm=False)
     stage_inputs(first.client("s3"))
     request = build_script_request(first, "survivor", OUTLIVES_AN_EMULATOR)
     parameters = {"rule_to_invoke": "VanishingGradient"}

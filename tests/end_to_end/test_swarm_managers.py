@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from container_runtime.process.loopback_network import draw_port
 from tests.end_to_end.finished_jobs import download_model, read_log, wait_until_ended
 from tests.end_to_end.swarm_jobs import create_job, start_nodes
 from tests.end_to_end.test_swarm_losses import Typist
@@ -58,7 +59,7 @@ def start_there(
 
         def start(at: Path, port: int = 0) -> RunningEmulator:
             monkeypatch.setenv("DOCKER_HOST", f"unix://{at}")
-            return start_emulator("swarm", state_dir=Path(shared) / "state", port=port)
+            return start_emulator("swarm", state_dir=Path(shared) / "state", port=port or draw_port())
 
         yield start
 
@@ -74,7 +75,7 @@ def start_alone(
 
         def start(at: Path, port: int = 0) -> RunningEmulator:
             monkeypatch.setenv("DOCKER_HOST", f"unix://{at}")
-            return start_emulator("swarm", state_dir=tmp_path / "state", port=port)
+            return start_emulator("swarm", state_dir=tmp_path / "state", port=port or draw_port())
 
         yield start
 

@@ -13,6 +13,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 
+from container_runtime.process.loopback_network import draw_port
 from tests.boto3_client import make_client
 from tests.waiting import wait_until
 
@@ -69,9 +70,7 @@ def read_error(call: Callable[..., object], **arguments: Any) -> str | None:
 @contextmanager
 def run_moto_server() -> Iterator[str]:
     """Start moto_server as its users do, and hand out where it listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = draw_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "MOTO_"))}
     program = Path(sys.executable).with_name("moto_server")
     process = subprocess.Popen(

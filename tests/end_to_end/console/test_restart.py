@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from container_runtime.process.loopback_network import draw_port
 from sdk_compat.demo.training_job import BUCKET, HEALTHY, build_request
 from tests.end_to_end.console.page import Console
 from tests.running_emulator import RunningEmulator
@@ -16,7 +17,7 @@ from tests.running_emulator import RunningEmulator
 def test_the_page_continues_when_the_emulator_comes_back(
     console: Console, start_emulator: Callable[..., RunningEmulator]
 ) -> None:
-    emulator = start_emulator("process", warm=False)
+    emulator = start_emulator("process", port=draw_port(), warm=False)
     create_failing_job(emulator, "console-earlier")
     page = Console(console.page, emulator).go("jobs")
     expect(row_of(page, "console-earlier")).to_contain_text("Failed")

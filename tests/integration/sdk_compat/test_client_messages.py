@@ -69,14 +69,13 @@ def serve_another(_environ: object, start: object) -> Iterable[bytes]:
 OF_BOTO3, OF_SDK = range(5), 5
 
 
-def hear(home: Path, *named: str) -> list[str]:
+def hear(home: Path, refusing_port: int, *named: str) -> list[str]:
     """Return what clients say: those of boto3, or the one that is named."""
-    other, gone = Listener(LOOPBACK, 0), Listener(LOOPBACK, 0)
-    gone.close()
+    other = Listener(LOOPBACK, 0)
     other.serve(serve_another)
     environment = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
     environment |= {"HOME": str(home), "AWS_EC2_METADATA_DISABLED": "true"}
-    addresses = [f"http://{LOOPBACK}:{each.port}" for each in (other, gone)]
+    addresses = [f"http://{LOOPBACK}:{port}" for port in (other.port, refusing_port)]
     try:
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", CLIENTS, *addresses, *named],
@@ -94,8 +93,8 @@ def hear(home: Path, *named: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return hear(tmp_path_factory.mktemp("home"))
+def said(tmp_path_factory: pytest.TempPathFactory, refusing_port: int) -> list[str]:
+    return hear(tmp_path_factory.mktemp("home"), refusing_port)
 
 
 def test_no_message_is_left_out() -> None:
@@ -108,6 +107,6 @@ def test_a_client_says_so(said: list[str], number: int) -> None:
 
 
 @pytest.mark.nightly
-def test_the_sdk_says_so(tmp_path: Path) -> None:
-    (said,) = hear(tmp_path, "sdk")
+def test_the_sdk_says_so(tmp_path: Path, refusing_port: int) -> None:
+    (said,) = hear(tmp_path, refusing_port, "sdk")
     assert said.startswith(MESSAGES[OF_SDK])

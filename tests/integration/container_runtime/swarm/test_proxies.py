@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from container_runtime.process.loopback_network import draw_port
 from container_runtime.runtime import ContainerStartError
 from container_runtime.swarm import agent
 from container_runtime.swarm.agent_key import keep_key
@@ -45,7 +46,7 @@ class NodeAgent:
     ) -> None:
         self.key = key
         self._processes, self._groups = processes, groups
-        self.port = 0
+        self.port = draw_port()  # which nobody else is given after its end
         self._volumes = os.open(volumes, os.O_RDONLY)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
@@ -59,7 +60,6 @@ class NodeAgent:
         context = agent.build_context(ssl.PROTOCOL_TLS_SERVER, self.key)
         self._agent = agent.Agent(self._processes, self._groups, self._volumes)
         self._server = await asyncio.start_server(self._agent.answer, "127.0.0.1", self.port, ssl=context)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     def has(self, pid: int) -> bool:
         return self._agent._inside.has(pid)

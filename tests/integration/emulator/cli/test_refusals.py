@@ -1,6 +1,5 @@
 """Commands that have nothing to show, or do not go ahead, and say why."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,10 +113,8 @@ def test_an_image_of_local_processes_has_no_platform() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "what"), [("deploy", "deployed"), ("remove", "removed")])
-def test_a_stop_handler_at_no_endpoint_is_reported(command: str, what: str) -> None:
-    with socket.socket() as silent:  # bound and not listening: nobody else takes the port
-        silent.bind(("127.0.0.1", 0))
-        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        done = CliRunner().invoke(main, ["stop-handler", command, "--endpoint-url", endpoint])
+def test_a_stop_handler_at_no_endpoint_is_reported(command: str, what: str, refusing_port: int) -> None:
+    endpoint = f"http://127.0.0.1:{refusing_port}"
+    done = CliRunner().invoke(main, ["stop-handler", command, "--endpoint-url", endpoint])
     assert done.exit_code == 1
     assert done.output.startswith(f"The stop handler could not be {what}: Could not connect to the endpoint URL: ")

@@ -1,7 +1,6 @@
 """Tests of requests that come while the emulator starts."""
 
 import http.client
-import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from container_runtime.process.loopback_network import draw_port
 from tests.waiting import wait_until
 
 _SIGNED = "AWS4-HMAC-SHA256 Credential=AKIA/20260101/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=0"
@@ -22,16 +22,9 @@ _REQUESTS = [
 ]
 
 
-def find_free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
 @pytest.mark.slow
 def test_they_are_answered_from_the_first_connection_on(tmp_path: Path) -> None:
-    port = find_free_port()
+    port = draw_port()
     command = [sys.executable, "-P", "-m", "emulator", "start", "--port", str(port), "--runtime", "process"]
     log = tmp_path / "log"
 

@@ -124,13 +124,14 @@ def test_an_s3_that_hangs_is_named_after_the_time_it_is_given(
 
 
 @pytest.mark.parametrize("wait", ["60", "0"])
-def test_nobody_answers_for_a_while(storage: Storage, monkeypatch: pytest.MonkeyPatch, wait: str) -> None:
+def test_nobody_answers_for_a_while(
+    storage: Storage, refusing_port: int, monkeypatch: pytest.MonkeyPatch, wait: str
+) -> None:
     """As while an emulator is started again: who was told to wait goes on where it was."""
     run = RunMaker(RUN)
     run.write_step(0, {"t": np.ones(5)})
     run.end()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        nowhere = f"http://127.0.0.1:{server.getsockname()[1]}"
+    nowhere = f"http://127.0.0.1:{refusing_port}"
     monkeypatch.setenv("SMDEBUG_S3_OUTAGE_WAIT", wait)
     monkeypatch.setattr(s3, "_OUTAGE_PAUSE_S", 0.01)
     there = s3.build_s3_client(attempts=1)

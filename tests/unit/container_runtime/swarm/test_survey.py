@@ -47,13 +47,14 @@ def test_an_address_that_only_its_own_machine_reaches_is_found(address: str) -> 
     assert look_from_here(describe(address), OWN, alone=True) is None
 
 
-def test_a_node_that_does_not_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_does_not_answer_is_found(refusing_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that does is not: its port is open."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = listening.getsockname()
         monkeypatch.setattr("container_runtime.swarm.survey._GOSSIP_PORT", address[1])
         monkeypatch.setattr("container_runtime.swarm.survey._is_only_here", lambda _address: False)
         assert look_from_here(describe(), OWN, alone=False) is None
+    monkeypatch.setattr("container_runtime.swarm.survey._GOSSIP_PORT", refusing_port)
     closed = look(describe())
     assert closed.state == "missing"
     assert "Connection refused" in closed.found

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import socket
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +16,7 @@ import pytest
 from container_runtime.docker.border import connect
 from container_runtime.docker.images.local_images import LocalImages, missing_images
 from container_runtime.images.catalogue import ImageCatalogue
+from container_runtime.process.loopback_network import draw_port
 from container_runtime.runtime import ImageNotFoundError, VersionRefusedError
 from tests.registry import PASSWORD, USER, run_registry
 
@@ -113,10 +113,8 @@ def test_a_registry_is_told_the_login_that_docker_has_stored(tmp_path: Path, mon
 def test_a_registry_with_a_login_is_asked_with_what_docker_login_has_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
-    with run_registry("127.0.0.1", port, tmp_path, with_login=True) as host:
+    with run_registry("127.0.0.1", draw_port(), tmp_path, with_login=True) as host:
         name = f"{host}/team/private:1"
         with closing(connect()) as api:
             api.tag("smdebug-emulator/lambda:latest", f"{host}/team/private", "1")
