@@ -15,7 +15,7 @@ from playwright.sync_api import Browser
 
 from emulator.console.build import build_console
 from sdk_compat.demo.training_job import HEALTHY, SICK, build_request, stage_inputs
-from tests.chromium import opened_chromium
+from tests.chromium import opened_chromium, visit
 from tests.end_to_end.finished_jobs import wait_until_ended
 from tests.end_to_end.profiled_jobs import profile
 from tests.running_emulator import RunningEmulator
@@ -71,7 +71,7 @@ def take_console(browser: Browser, endpoint_url: str) -> None:
             context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
             page = context.new_page()
             for name, (address, ready, click) in VIEWS.items():
-                page.goto(f"{endpoint_url}/console#/{address}")
+                visit(page, f"{endpoint_url}/console#/{address}")
                 page.locator(ready).first.wait_for(timeout=120_000)
                 if click:
                     page.locator(click).click()

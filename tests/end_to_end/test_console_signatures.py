@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from emulator.console.build import build_console
 from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
-from tests.chromium import opened_chromium
+from tests.chromium import opened_chromium, visit
 from tests.end_to_end.guarded import Guarded
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def test_the_console_asks_for_the_token_and_keeps_it_out_of_addresses(browser: B
     asked: list[Request] = []
     context.on("request", lambda request: asked.append(request))
     page = context.new_page()
-    page.goto(guarded.console_link)
+    visit(page, guarded.console_link)
     row = page.locator(f"tr[data-job='{JOB}']")
     expect(row).to_be_visible(timeout=PATIENCE_MS)
     # A reload asks with what the browser has kept.
@@ -98,7 +98,7 @@ def refuse_a_foreign_origin(browser: Browser, guarded: Guarded) -> None:
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     for query in ("", f"?token={'x' * 40}"):
-        answer = page.goto(f"{guarded.endpoint_url}/console{query}#/jobs/us-east-1/{JOB}")
+        answer = visit(page, f"{guarded.endpoint_url}/console{query}#/jobs/us-east-1/{JOB}")
         assert answer is not None
         assert answer.status == 401
         assert JOB not in page.content()

@@ -26,7 +26,7 @@ from container_runtime.swarm.engine import SwarmEngine
 from emulator.console.build import build_console
 from sdk_compat.demo.training_job import build_rule
 from smdebug.trials import create_trial
-from tests.chromium import opened_chromium
+from tests.chromium import opened_chromium, visit
 from tests.commands import run_command
 from tests.end_to_end.finished_jobs import download_run, read_log, wait_for_handler_line, wait_until_ended
 from tests.end_to_end.swarm_jobs import LARGE, create_job
@@ -192,7 +192,7 @@ def check_console(emulator: RunningEmulator, nodes: SwarmNodes, job: str, folder
     with opened_chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(60_000)
-        page.goto(f"{emulator.endpoint_url}/console")
+        visit(page, f"{emulator.endpoint_url}/console")
         for node in nodes.nodes:
             row = page.locator(f"[data-node='{node.address}']")
             expect(row).to_contain_text(re.compile(rf"ready.*\d+ processors.*smdebug-{job}-\w+-algo-\d"))

@@ -8,6 +8,7 @@ from urllib.request import Request, urlopen
 from playwright.sync_api import Page
 
 from tests import commands
+from tests.chromium import visit
 from tests.running_emulator import RunningEmulator
 
 REGION = "us-east-1"
@@ -30,7 +31,7 @@ class Console:
     complaints: list[str] = field(default_factory=list)
 
     def go(self, address: str) -> Page:
-        self.page.goto(f"{self.emulator.endpoint_url}/console#/{address}")
+        visit(self.page, f"{self.emulator.endpoint_url}/console#/{address}")
         return self.page
 
 

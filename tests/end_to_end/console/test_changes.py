@@ -5,6 +5,7 @@ import json
 from playwright.sync_api import Page, expect
 
 from sdk_compat.demo.training_job import BUCKET
+from tests.chromium import visit
 from tests.end_to_end.console.endless_job import build_endless_request
 from tests.end_to_end.console.page import Console
 from tests.waiting import wait_until
@@ -15,7 +16,7 @@ def test_a_verdict_shows_and_a_job_is_stopped_without_a_reload(console: Console,
     expect(page.locator(f"tr[data-job='{healthy}']")).to_be_visible()
     page.evaluate("window.neverLoadedAnew = true")
     other = page.context.new_page()
-    other.goto(page.url)
+    visit(other, page.url)
     expect(other.locator(f"tr[data-job='{healthy}']")).to_be_visible()
     # What happens while a browser is cut off shows when it is back.
     page.context.set_offline(True)

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, Route, expect
 
 from emulator.console.build import build_console, install_packages
 from sdk_compat.demo.training_job import BUCKET, ROLE_ARN, TRAINING_IMAGE
+from tests.chromium import visit
 from tests.commands import run_command
 from tests.end_to_end.api_answers import find_differences, list_described
 from tests.end_to_end.console.page import PATIENCE_MS, find_violations
@@ -127,7 +128,7 @@ def page(browser: Browser, running: RunningEmulator) -> Iterator[Page]:
 
 
 def test_a_list_says_how_many_there_are_and_has_pages(page: Page) -> None:
-    page.goto("/console#/jobs")
+    visit(page, "/console#/jobs")
     said = page.locator("main [role=status]").first
     total = LISTED + 2
     expect(said).to_have_text(f"Latest 100 of {total} jobs")
@@ -138,14 +139,14 @@ def test_a_list_says_how_many_there_are_and_has_pages(page: Page) -> None:
     page.get_by_role("button", name="Older").click()
     expect(page.locator("tbody tr")).to_have_count(total - 200)
     expect(page.get_by_role("button", name="Older")).to_be_disabled()
-    page.goto("/console#/jobs?page=99")
+    visit(page, "/console#/jobs?page=99")
     expect(said).to_have_text("No jobs on page 99: there are 3 pages.")
     page.get_by_role("button", name="Newer").click()
     expect(said).to_have_text(f"201 to {total} of {total} jobs")
 
 
 def test_filters_are_in_the_address_and_come_back(page: Page) -> None:
-    page.goto("/console#/jobs")
+    visit(page, "/console#/jobs")
     said = page.locator("main [role=status]").first
     failed = len(range(0, JOBS, FAILED_EVERY)) + 2
     page.get_by_label("Status").select_option("Failed")
@@ -176,7 +177,7 @@ def test_a_late_answer_replaces_none_to_a_later_question(page: Page) -> None:
             held.append(route)
 
     page.route(re.compile(r"/_emulator/jobs\?"), hold_first)
-    page.goto("/console#/jobs")
+    visit(page, "/console#/jobs")
     said = page.locator("main [role=status]").first
     page.get_by_label("Status").select_option("Failed")
     failed = f"{len(range(0, JOBS, FAILED_EVERY)) + 2} jobs"
@@ -192,18 +193,18 @@ def test_columns_keep_their_widths_whatever_failed(page: Page) -> None:
     widths = "cells => cells.map(cell => Math.round(cell.getBoundingClientRect().width))"
     found = []
     for status in ("Failed", "Completed"):
-        page.goto(f"/console#/jobs?status={status}&words=churn")
+        visit(page, f"/console#/jobs?status={status}&words=churn")
         expect(page.locator("tbody tr").first).to_be_visible(timeout=PATIENCE_MS)
         found.append(page.locator("thead th").evaluate_all(widths))
         page.goto("about:blank")
     assert found[0] == found[1]
-    page.goto("/console#/jobs?status=Failed&words=churn")
+    visit(page, "/console#/jobs?status=Failed&words=churn")
     expect(page.locator(".reason").first).to_have_attribute("title", re.compile("mat1 and mat2"))
     assert page.locator("tbody tr").first.evaluate("row => row.getBoundingClientRect().height") < 100
 
 
 def test_the_search_is_reached_from_anywhere_and_compare_follows_the_list(page: Page) -> None:
-    page.goto(f"/console#/jobs/{REGION}/{FAILING}")
+    visit(page, f"/console#/jobs/{REGION}/{FAILING}")
     expect(page.locator("[data-last-lines]")).to_be_visible(timeout=PATIENCE_MS)
     page.keyboard.press("/")
     search = page.get_by_label("Search jobs")
@@ -231,7 +232,7 @@ def test_the_search_is_reached_from_anywhere_and_compare_follows_the_list(page: 
 
 
 def test_a_failed_job_shows_the_last_lines_of_its_log(page: Page) -> None:
-    page.goto(f"/console#/jobs/{REGION}/{FAILING}")
+    visit(page, f"/console#/jobs/{REGION}/{FAILING}")
     lines = page.get_by_role("region", name="Last lines of the log")
     expect(lines).to_contain_text("what went wrong")
     expect(lines).to_contain_text("line 29")
@@ -245,7 +246,7 @@ def test_page_command_and_api_say_the_same_of_where_a_jobs_seconds_went(page: Pa
     assert spent
     described = json.loads(ask_command(running, "describe", FAILING, "--json"))
     assert described["SecondsSpent"] == spent
-    page.goto(f"/console#/jobs/{REGION}/{FAILING}")
+    visit(page, f"/console#/jobs/{REGION}/{FAILING}")
     shown = page.locator("p.spent")
     expect(shown).to_contain_text("Seconds spent")
     for text in (shown.inner_text(), ask_command(running, "describe", FAILING).partition("Seconds spent")[2]):
@@ -254,7 +255,7 @@ def test_page_command_and_api_say_the_same_of_where_a_jobs_seconds_went(page: Pa
 
 
 def test_a_tuning_job_shows_its_trials_and_the_best(page: Page) -> None:
-    page.goto("/console#/tuning")
+    visit(page, "/console#/tuning")
     row = page.locator(f"tr[data-job={TUNING}]")
     expect(row).to_contain_text("4 of 6")
     expect(row).to_contain_text("0.2 loss")
@@ -278,7 +279,7 @@ def test_a_tuning_job_shows_its_trials_and_the_best(page: Page) -> None:
 
 
 def test_a_pipeline_shows_its_graph_and_leads_to_its_jobs_and_back(page: Page) -> None:
-    page.goto("/console#/pipelines")
+    visit(page, "/console#/pipelines")
     row = page.locator("tbody tr")
     expect(row).to_contain_text(PIPELINE)
     row.get_by_role("link").click()
@@ -299,10 +300,10 @@ def test_a_pipeline_shows_its_graph_and_leads_to_its_jobs_and_back(page: Page) -
 
 
 def test_processing_jobs_show_their_logs_and_rules_what_they_judge(page: Page, running: RunningEmulator) -> None:
-    page.goto("/console#/processing?status=Completed&image=pytorch")
+    visit(page, "/console#/processing?status=Completed&image=pytorch")
     page.locator("tbody a").first.click()
     expect(page.get_by_role("log")).to_contain_text("prepared")
-    page.goto("/console#/processing?words=churn-0003")
+    visit(page, "/console#/processing?words=churn-0003")
     row = page.locator("tbody tr")
     expect(row).to_contain_text("by LossNotDecreasing")
     row.get_by_role("link").first.click()
@@ -413,7 +414,7 @@ def test_lists_and_pages_of_all_kinds_are_accessible_and_fit(
     if by_day:
         views = {address: views[address] for address in views if address.startswith(("jobs/", "tuning/", "pipelines/"))}
     for address, ready in views.items():
-        page.goto(f"/console#/{address}")
+        visit(page, f"/console#/{address}")
         expect(page.locator(ready).first).to_be_visible(timeout=PATIENCE_MS)
         assert find_violations(page, axe) == [], address
         assert page.evaluate("document.documentElement.scrollWidth") <= width, address

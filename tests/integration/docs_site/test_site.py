@@ -20,7 +20,7 @@ import pytest
 from playwright.sync_api import expect
 
 from release.documentation import write_versions
-from tests.chromium import opened_chromium
+from tests.chromium import opened_chromium, visit
 
 pytestmark = pytest.mark.slow
 
@@ -107,7 +107,7 @@ def test_the_header_leads_to_other_versions(site: Path) -> None:
     try:
         with opened_chromium() as browser:
             page = browser.new_page()
-            page.goto(f"http://127.0.0.1:{server.server_port}/")
+            visit(page, f"http://127.0.0.1:{server.server_port}/")
             expect(page.locator(".md-version__link")).to_have_text([VERSION, "0.0.9"], timeout=60_000)
             page.locator(".md-version__current").focus()
             page.locator(".md-version__link", has_text="0.0.9").press("Enter")
