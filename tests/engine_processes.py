@@ -57,5 +57,5 @@ def release_namespaces() -> None:
     folder = Path("/run/netns")
     if folder.is_mount() and not any(folder.iterdir()):
         done = subprocess.run(["umount", str(folder)], check=False, capture_output=True, text=True)
-        if done.returncode and not any(folder.iterdir()):
+        if done.returncode and folder.is_mount() and not any(folder.iterdir()):
             raise RuntimeError(f"`umount {folder}` failed: {done.stderr.strip()}")

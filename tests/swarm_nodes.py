@@ -212,7 +212,7 @@ class EngineNodes:
         process.send_signal(number)
         process.wait()
 
-    def await_engine(self, node: Node, starts: int = 1) -> None:
+    def await_engine(self, node: Node, starts: int = 10) -> None:
         """Wait until an engine answers that was started; as a service manager does, start it again where it gives up.
 
         It does, on a busy machine, when its containerd is not there after some seconds.

@@ -10,13 +10,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import docker
+
 from sdk_compat.demo.training_job import RULES_IMAGE, build_channels
 from tests.swarm_nodes import SwarmNodes
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import docker
 
     from tests.running_emulator import RunningEmulator
 
@@ -73,9 +74,18 @@ def create_job(
 
 def set_availability(api: docker.APIClient, node_id: str, availability: str) -> None:
     """Let a node take tasks (``active``), no new ones (``pause``), or none (``drain``)."""
-    node = api.inspect_node(node_id)
-    spec: Any = {**node["Spec"], "Availability": availability}
-    api.update_node(node_id, node["Version"]["Index"], spec)
+
+    def update() -> bool:
+        node = api.inspect_node(node_id)
+        spec: Any = {**node["Spec"], "Availability": availability}
+        try:
+            return bool(api.update_node(node_id, node["Version"]["Index"], spec))
+        except docker.errors.APIError as error:
+            if "out of sequence" not in str(error):
+                raise
+            return False  # the manager has changed the node meanwhile
+
+    wait_until(update, f"node {node_id} to be set to {availability}")
 
 
 def find_own_node(api: docker.APIClient) -> str:

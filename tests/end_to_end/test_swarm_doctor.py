@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from emulator.cli.commands import main
+from tests.end_to_end.swarm_jobs import set_availability
 from tests.swarm_nodes import Node, SwarmNodes
 
 pytestmark = pytest.mark.docker
@@ -45,12 +46,11 @@ def test_a_node_that_gets_no_tasks_is_named(swarm_nodes_with_rules: SwarmNodes, 
     with closing(nodes.manager.connect()) as client:
         api: Any = client
         worker = next(each for each in api.nodes() if each["Status"]["Addr"] == nodes.nodes[1].address)
-        api.update_node(worker["ID"], worker["Version"]["Index"], {**worker["Spec"], "Availability": "drain"})
+        set_availability(api, worker["ID"], "drain")
         try:
             findings = ask(tmp_path, nodes.manager)
         finally:
-            now = api.inspect_node(worker["ID"])
-            api.update_node(worker["ID"], now["Version"]["Index"], {**now["Spec"], "Availability": "active"})
+            set_availability(api, worker["ID"], "active")
     assert sorted(each["state"] for each in findings) == ["note", "ok"], findings
     assert any(nodes.nodes[1].address in each["found"] and each["state"] == "note" for each in findings)
 

@@ -154,7 +154,7 @@ def test_a_job_outlasts_the_nodes_that_it_loses(
             )
             # Nothing that is left of an earlier one: it is the job's only service.
             (service,) = api.services(filters={"label": "smdebug-emulator.host"})
-            (task,) = api.tasks({"service": service["ID"]})
+            (task,) = api.tasks({"service": service["ID"], "desired-state": "running"})
             address = api.inspect_node(task["NodeID"])["Status"]["Addr"]
             return task["NodeID"], next(each for each in nodes.nodes if each.address == address)
 

@@ -16,7 +16,7 @@ from tests.end_to_end.test_swarm_losses import PAGE, SAVE, Typist, list_jobs
 from tests.swarm_nodes import SwarmNodes
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.nightly, pytest.mark.docker, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.docker, pytest.mark.timeout(1800)]
 DOCTOR = "smdebug-emulator doctor --runtime swarm --state-dir /srv/smdebug/state"
 START = "smdebug-emulator start --runtime swarm --state-dir /srv/smdebug/state --detach"
 STOP = "smdebug-emulator stop --state-dir /srv/smdebug/state"
@@ -73,17 +73,17 @@ def test_the_page_leads_from_two_machines_to_a_job_and_back(machines: SwarmNodes
     def run_on_both() -> bool:
         return [len(list_jobs(node)) for node in machines.nodes] == [1, 1]
 
-    wait_until(run_on_both, describe, seconds=120)
+    wait_until(run_on_both, describe)
     assert f"({second.address}): ready" in typist.type("smdebug-emulator status --state-dir /srv/smdebug/state")
     machines.kill(second)
     waits = "1 node has too little free capacity for 2 containers at once"
-    wait_until(lambda: waits in describe(), describe, seconds=120)
+    wait_until(lambda: waits in describe(), describe)
     machines.start_engine(second)
     machines.await_engine(second, starts=10)
     with closing(manager.connect()) as engine, closing(second.connect()) as other:
-        wait_until(run_on_both, describe, seconds=120)
+        wait_until(run_on_both, describe)
         typist.type("smdebug-emulator stop-job on-both --state-dir /srv/smdebug/state")
-        wait_until(lambda: "Stopped" in describe(), describe, seconds=120)
+        wait_until(lambda: "Stopped" in describe(), describe)
         typist.type(STOP)
         assert engine.services() == []
         for node in (second, manager):

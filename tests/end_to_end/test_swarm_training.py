@@ -92,7 +92,8 @@ def test_training_over_two_nodes_is_stopped_by_its_rule(
             return [each for each in services if "training-job/" in str(each["Spec"]["Labels"])]
 
         def list_tasks() -> list[dict[str, Any]]:
-            return [task for each in list_hosts() for task in api.tasks({"service": each["ID"]})]
+            kept = {"desired-state": "running"}
+            return [task for each in list_hosts() for task in api.tasks({"service": each["ID"], **kept})]
 
         wait_until(
             lambda: [task["Status"]["State"] for task in list_tasks()] == ["running"] * 2,
