@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ def test_stopped_by_alarm(
                 }
             ],
             StartTime=ended["CreationTime"],
-            EndTime=ended["LastModifiedTime"].replace(year=ended["LastModifiedTime"].year + 1),
+            EndTime=ended["LastModifiedTime"] + timedelta(days=365),
         )
         return float(sum(found["MetricDataResults"][0]["Values"]))
 

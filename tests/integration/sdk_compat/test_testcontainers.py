@@ -30,7 +30,9 @@ def _no_other_containers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def list_containers() -> set[str]:
+    """List the containers of the library: other tests start the same image without it."""
     command = ["docker", "ps", "--all", "--quiet", "--filter", "ancestor=smdebug-emulator/emulator"]
+    command += ["--filter", "label=org.testcontainers"]
     return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
 
 
@@ -43,6 +45,7 @@ def test_it_answers_on_this_machine_alone_and_leaves_nothing() -> None:
         assert sagemaker.get_client("sagemaker").list_training_jobs()["TrainingJobSummaries"] == []
         (binding,) = sagemaker.get_wrapped_container().attrs["NetworkSettings"]["Ports"]["4580/tcp"]
         assert binding["HostIp"] == "127.0.0.1"
+        assert len(list_containers() - before) == 1
     assert list_containers() == before
 
 

@@ -3,6 +3,7 @@
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
+from threading import Lock
 from typing import Any
 
 import boto3
@@ -21,6 +22,7 @@ class Storage:
         self.endpoint_url = endpoint_url
         self.client: Any = boto3.client("s3")
         self.requests: Counter[str] = Counter()
+        self._counting = Lock()
         self.client.create_bucket(Bucket=BUCKET)
 
     def put(self, key: str, content: bytes) -> None:
@@ -30,7 +32,8 @@ class Storage:
         self.client.delete_object(Bucket=BUCKET, Key=key)
 
     def count(self, model: Any, **_: Any) -> None:
-        self.requests[model.name] += 1
+        with self._counting:
+            self.requests[model.name] += 1
 
 
 @pytest.fixture(scope="session")

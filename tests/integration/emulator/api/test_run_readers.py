@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Timer
 from types import SimpleNamespace
@@ -30,8 +31,11 @@ def readers() -> Iterator[RunReaders]:
 
 
 def list_children() -> set[int]:
-    tasks = Path(f"/proc/{os.getpid()}/task")
-    return {int(pid) for path in tasks.glob("*/children") for pid in path.read_text().split()}
+    found: set[int] = set()
+    for path in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+            found.update(map(int, path.read_text().split()))
+    return found
 
 
 def test_it_answers_errors_and_continues_when_its_process_dies(readers: RunReaders, run: str) -> None:

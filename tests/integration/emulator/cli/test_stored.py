@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import docker.errors
 import pytest
@@ -124,13 +125,14 @@ def test_a_build_says_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.docker
 def test_an_image_of_the_engine_is_removed_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    name = f"tiny-{uuid4().hex[:8]}"
     (tmp_path / "tiny").mkdir()
-    (tmp_path / "tiny" / "image.toml").write_text('name = "tiny-of-a-test"\n')
+    (tmp_path / "tiny" / "image.toml").write_text(f'name = "{name}"\n')
     monkeypatch.setattr(stored, "ImageCatalogue", lambda: ImageCatalogue(tmp_path))
     with closing(connect()) as api:
-        dockerfile = f'FROM scratch\nLABEL {IMAGE_LABEL}="tiny-of-a-test"\nENV A=b\n'
-        list(api.build(fileobj=io.BytesIO(dockerfile.encode()), tag="smdebug-emulator/tiny-of-a-test:latest", rm=True))
-        code, text = run("images", "remove", "tiny-of-a-test", "--runtime", "docker", "--yes")
+        dockerfile = f'FROM scratch\nLABEL {IMAGE_LABEL}="{name}"\nENV A=b\n'
+        list(api.build(fileobj=io.BytesIO(dockerfile.encode()), tag=f"smdebug-emulator/{name}:latest", rm=True))
+        code, text = run("images", "remove", name, "--runtime", "docker", "--yes")
         assert (code, text.splitlines()[-1]) == (0, "Removed 1 item.")
         with pytest.raises(docker.errors.ImageNotFound):
-            api.inspect_image("smdebug-emulator/tiny-of-a-test:latest")
+            api.inspect_image(f"smdebug-emulator/{name}:latest")

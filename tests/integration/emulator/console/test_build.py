@@ -46,9 +46,7 @@ def test_packages_beside_the_sources_are_not_built_in(tmp_path: Path, monkeypatc
     assert (built / "names.json").read_text() == (current / "names.json").read_text()
 
 
-def test_packages_that_another_process_installs_first_are_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_that_another_process_installs_first_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def install_after_another(_command: list[str], partial: Path, _said: str) -> None:
         (partial / "mine").touch()
         other = partial.with_suffix("")

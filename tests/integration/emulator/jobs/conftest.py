@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.emulator.jobs.job_harness import ACCOUNT, REGION, JobHarness, open_job_harness
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -19,4 +20,5 @@ def harness(tmp_path: Path) -> Iterator[JobHarness]:
     before = set(threading.enumerate())
     with open_job_harness(tmp_path) as opened:
         yield opened
-    assert set(threading.enumerate()) <= before, "every thread of the harness has ended"
+    # The reader of a container's log ends by itself, when it has seen the container's end.
+    wait_until(lambda: set(threading.enumerate()) <= before, "every thread of the harness has ended")

@@ -41,11 +41,11 @@ def test_job_whose_folder_is_gone_begins_again_though_its_container_runs(tmp_pat
     bucket = run_and_kill(
         tmp_path,
         "\nimport os\n(ml / f'model/{os.getpid()}.program').touch()" + WAIT_FOR_GO + "(ml / 'model/m').touch()",
-        condition="[*harness.settings.state_dir.glob('jobs/**/*.program')]",
+        condition="[*harness.settings.state_dir.glob('jobs/job-*/algo-1/model/*.program')]",
         rules=[("Waits", "pass")],
     )
     with recover(tmp_path, bucket) as harness:
-        (left,) = (each.stem for each in harness.settings.state_dir.glob("jobs/**/*.program"))
+        (left,) = (each.stem for each in harness.settings.state_dir.glob("jobs/job-*/algo-1/model/*.program"))
         assert Path("/proc", left).exists()
         shutil.rmtree(harness.settings.state_dir / "jobs")
         harness.jobs.recover()

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,7 +103,8 @@ class Host:
 
     def signal(self, number: int) -> None:
         if not (self.root / "exit").exists():
-            os.kill(self._pid, number)
+            with suppress(ProcessLookupError):  # it has ended meanwhile, or died
+                os.kill(self._pid, number)
 
     def _read_log(self) -> str:
         log = self.root / "log"
