@@ -16,7 +16,7 @@ from container_runtime.spec import Mount
 def test_a_new_runtime_finds_containers_by_their_labels(make_runtime: Callable[[], ContainerRuntime]) -> None:
     old = make_runtime()
     labels = {"job": "one", "kind": "training"}
-    running = start_and_await_line(old, "import time; print('ready', flush=True); time.sleep(60)", labels=labels)
+    running = start_and_await_line(old, "import time; print('ready', flush=True); time.sleep(600)", labels=labels)
     ended = old.start(python("print('done'); raise SystemExit(5)", labels={"job": "two", "kind": "training"}))
     assert old.wait(ended, DEADLINE_SECONDS) == Exit(5)
     new = make_runtime()

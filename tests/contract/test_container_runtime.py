@@ -54,7 +54,7 @@ class DockerWithSpares(Target):
 
         class WaitingEngine(DockerEngine):
             def start(self, spec: ContainerSpec) -> str:
-                if self.keep_ready(spec, DEADLINE_SECONDS):
+                if self.keep_ready(spec, 600.0):
                     wait_until(lambda: self.is_ready(spec))
                 return super().start(spec)
 

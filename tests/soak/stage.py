@@ -162,7 +162,7 @@ class Stage:
         def list_remains() -> list[str]:
             return [*list_processes_with(f"{self.mark}-{name}"), *self.list_containers(), *self._list_folders()]
 
-        if not is_true_within(30, lambda: not list_remains()):
+        if not is_true_within(_SECONDS, lambda: not list_remains()):
             self._course.fail(seed, f"left behind by {name}: {list_remains()}")
 
     def list_containers(self) -> list[str]:

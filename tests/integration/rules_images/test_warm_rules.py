@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from container_runtime.process import warm_interpreters
 from container_runtime.process.local_processes import LocalProcesses
 from container_runtime.process.warm_interpreters import WarmOptions
 from container_runtime.spec import ContainerSpec, Mount
@@ -21,7 +22,10 @@ IMAGES = ("sagemaker-debugger-rules", "sagemaker-debugger-rule-evaluator")
 def back_ends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, LocalProcesses]]:
     folder = tmp_path_factory.mktemp("rules")
     warm = LocalProcesses(folder / "warm", warm=WarmOptions())
-    yield {"cold": LocalProcesses(folder / "cold"), "warm": warm}
+    with pytest.MonkeyPatch.context() as patched:
+        # A rule that waits longer for the imports of its interpreter, on a busy machine, starts a new one.
+        patched.setattr(warm_interpreters, "_LONGEST_WAIT_SECONDS", 400.0)
+        yield {"cold": LocalProcesses(folder / "cold"), "warm": warm}
     warm.close()
 
 

@@ -1,3 +1,4 @@
+import importlib
 import time
 import types
 from datetime import UTC, datetime
@@ -37,22 +38,29 @@ def describe(status: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.nightly  # an import of the SDK; the next test sleeps and asks the time as it does
-@pytest.mark.timeout(25)
-@pytest.mark.parametrize("logs", [True, False], ids=["logs", "no logs"])
-def test_the_sdk_sees_the_end_of_a_job_at_its_next_look(logs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
-    monkeypatch.setenv(POLL_VARIABLE, "0.01")
-    import sagemaker.session
+@pytest.fixture(scope="module")
+def sdk_session() -> Any:
+    """The SDK's module of sessions, whose import takes seconds."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
+        return importlib.import_module("sagemaker.session")
 
-    monkeypatch.setattr(sagemaker.session, "time", time)
-    shorten_polls(sagemaker.session)
+
+@pytest.mark.nightly  # an import of the SDK; the next test sleeps and asks the time as it does
+@pytest.mark.timeout(25, func_only=True)
+@pytest.mark.parametrize("logs", [True, False], ids=["logs", "no logs"])
+def test_the_sdk_sees_the_end_of_a_job_at_its_next_look(
+    logs: bool, sdk_session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(POLL_VARIABLE, "0.01")
+    monkeypatch.setattr(sdk_session, "time", time)
+    shorten_polls(sdk_session)
     boto_session = boto3.Session("key", "secret", region_name="us-east-1")
     sagemaker_client, logs_client = boto_session.client("sagemaker"), boto_session.client("logs")
     # The SDK makes this client itself.
     monkeypatch.setattr(boto_session, "client", lambda _name, **_options: logs_client)
-    monkeypatch.setattr(sagemaker.session, "_flush_log_streams", lambda *_arguments: None)
-    session = sagemaker.session.Session(
+    monkeypatch.setattr(sdk_session, "_flush_log_streams", lambda *_arguments: None)
+    session = sdk_session.Session(
         boto_session, sagemaker_client, sagemaker_runtime_client=object(), default_bucket="bucket", sagemaker_config={}
     )
     with Stubber(sagemaker_client) as answers:

@@ -60,7 +60,9 @@ def test_a_taken_port_says_what_to_do() -> None:
         (b"[]", "is taken: stop what listens there, or give another port with --port."),
     ],
 )
-def test_a_port_that_another_emulator_holds_names_it(answer: bytes, said: str) -> None:
+def test_a_port_that_another_emulator_holds_names_it(answer: bytes, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emulator.gateway.listener._HOLDER_SECONDS", 60)
+
     def describe(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         start_response("200 OK", [])
         return [answer] if environ["PATH_INFO"] == "/_emulator/health" else []

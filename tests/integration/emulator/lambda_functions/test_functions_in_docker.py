@@ -175,7 +175,7 @@ def test_a_function_with_an_sdk_of_its_own_uses_it_in_a_spare_container(
     emulator.client("lambda").update_function_code(FunctionName="fn", ZipFile=bundle.getvalue())
     invoker = start_invoker()
     typical = build_typical_spec(IMAGE, Settings(state_dir=tmp_path))
-    assert engine.keep_ready(typical, 60.0)
+    assert engine.keep_ready(typical, 600.0)
     wait_until(lambda: engine.is_ready(typical))
     assert json.loads(invoker.invoke(get_function(ACCOUNT, REGION, "fn"), b"{}").payload) == "its own"
     reason = "/var/task has a module boto3, which is imported already"

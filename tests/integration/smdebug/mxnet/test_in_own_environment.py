@@ -40,7 +40,7 @@ def test_checks_pass(mxnet_python: Path, path_with_pytest: Path, tmp_path: Path)
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{path_with_pytest}:{CHECKS}", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=560,
         check=False,
     )
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"

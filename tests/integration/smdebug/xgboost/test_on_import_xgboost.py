@@ -215,8 +215,8 @@ if __name__ == "__main__":
     for _, to_worker in pipes:
         to_worker.send(tracker.worker_args())
     for worker in workers:
-        worker.join(60)
-    tracker.wait_for(60)
+        worker.join()
+    tracker.wait_for()
     sys.exit(max(worker.exitcode for worker in workers))
 """
 

@@ -37,7 +37,7 @@ def run_as_nobody(engine: Path, *arguments: str) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=400,
     )
 
 

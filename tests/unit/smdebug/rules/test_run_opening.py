@@ -45,12 +45,12 @@ def write_finished(path: Path | str, value: float) -> None:
 def test_a_run_that_stalls_is_found_while_nothing_comes(tmp_path: Path) -> None:
     run = RunMaker(tmp_path / "run")
     run.write_step(4, {"loss": 1.0})
-    verdict = judge_run(tmp_path, "StalledTrainingRule", tmp_path / "run", RuleParameters={"threshold": "0.5"})
+    verdict = judge_run(tmp_path, "StalledTrainingRule", tmp_path / "run", RuleParameters={"threshold": "1.5"})
     assert (verdict.status, verdict.step) == ("IssuesFound", 4)
     assert re.search(
         r"any tensor at step 4 \(mode GLOBAL, mode step 4\): no step has come for [1-9][\d.]* s", verdict.details
     )
-    assert "longer than threshold 0.5 s" in verdict.details
+    assert "longer than threshold 1.5 s" in verdict.details
 
 
 def test_a_run_that_never_begins_is_found_too(tmp_path: Path) -> None:

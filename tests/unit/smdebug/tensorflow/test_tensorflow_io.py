@@ -151,7 +151,7 @@ def test_a_script_that_is_given_such_a_path_ends_well(
     else:
         environment["SMDEBUG_CONFIG_FILE_PATH"] = str(tmp_path / "debughookconfig.json")
     command = [sys.executable, *([] if way == "imported" else ["-c", START]), str(tmp_path / "train.py"), path]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert read(f"{path}/done") == b"done"
     assert b"x" in read(f"{path}/open")

@@ -165,7 +165,7 @@ def test_a_second_builder_waits_for_the_first(tmp_path: Path) -> None:
         builder.start()
         assert waits.wait(60)
         assert said == ["waiting for another build"]
-    builder.join(60)
+    builder.join(400)
     assert not builder.is_alive()
 
 

@@ -93,7 +93,7 @@ def build_spec(folder: Path, source: str, **changes: Any) -> ContainerSpec:
 
 
 def start_ready(engine: DockerEngine, spec: ContainerSpec) -> str:
-    assert engine.keep_ready(spec, 60.0)
+    assert engine.keep_ready(spec, 600.0)
     wait_until(lambda: engine.is_ready(spec))
     return engine.start(spec)
 
@@ -156,7 +156,7 @@ def test_what_no_spare_container_can_become_starts_cold_and_says_why(
 ) -> None:
     engine = make_engine()
     spec = build_spec(tmp_path, IS_WARM, **changes)
-    assert not engine.keep_ready(spec, 60.0)
+    assert not engine.keep_ready(spec, 600.0)
     first, second = read_log(engine, engine.start(spec))
     assert first.startswith(STARTED_COLD)
     assert why in first
@@ -169,7 +169,7 @@ def test_a_spare_container_that_has_ended_costs_no_more_than_a_cold_start(
 ) -> None:
     engine = make_engine()
     spec = build_spec(tmp_path, IS_WARM)
-    engine.keep_ready(spec, 60.0)
+    engine.keep_ready(spec, 600.0)
     wait_until(lambda: engine.is_ready(spec))
     (spare,) = list_containers(make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
     api = connect()
@@ -226,7 +226,7 @@ def test_a_container_that_was_not_handed_over_whole_is_no_jobs(
     """The engine goes away in between, so that the spare container cannot be removed, either."""
     spec = build_spec(tmp_path, IS_WARM)
     engine = make_engine()
-    engine.keep_ready(spec, 60.0)
+    engine.keep_ready(spec, 600.0)
     wait_until(lambda: engine.is_ready(spec))
 
     def refuse(*_: object, **__: object) -> None:
@@ -402,7 +402,7 @@ def test_a_spare_container_killed_during_its_imports_is_replaced(
 ) -> None:
     engine = make_engine(catalogue=ImageCatalogue())  # its imports take long enough to be killed
     spec = build_spec(tmp_path, IS_WARM)
-    engine.keep_ready(spec, 60.0)
+    engine.keep_ready(spec, 600.0)
     spares = partial(list_containers, make_engine.instance, spare=SPARE_LABEL)  # type: ignore[attr-defined]
     # One that is created, but not started yet, cannot be killed.
     (spare,) = wait_until(lambda: [each for each in spares() if each["State"] == "running"])

@@ -59,7 +59,7 @@ def run_and_kill(
     )
     file = tmp_path / "killed.py"
     file.write_text(program)
-    done = forking_interpreter.run(file, (), dict(os.environ), 120)
+    done = forking_interpreter.run(file, (), dict(os.environ), 400)
     assert done.returncode == -signal.SIGKILL, done.stderr
     return done.stdout.strip()
 
@@ -71,10 +71,10 @@ def recover(tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = 
     return open_job_harness(tmp_path, publisher, bucket=bucket)
 
 
-def let_go(harness: JobHarness) -> None:
+def let_go(harness: JobHarness, hosts: str = "algo-*") -> None:
     for job in list((harness.settings.state_dir / "jobs").iterdir()):
         with suppress(FileNotFoundError):  # it has ended meanwhile, with all its hosts
-            for folder in job.glob("algo-*"):
+            for folder in job.glob(hosts):
                 (folder / "go").touch()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator.jobs.runs import admission
 from emulator.jobs.runs.recovery import find_left_over
 from tests.integration.emulator.jobs.job_harness import REGION, open_job_harness
 
@@ -36,7 +37,8 @@ def test_jobs_wait_for_a_place_in_their_order(tmp_path: Path) -> None:
         assert harness.wait("one")["TrainingJobStatus"] == "Stopped"
 
 
-def test_a_spot_job_waits_for_a_place_no_longer_than_it_may(tmp_path: Path) -> None:
+def test_a_spot_job_waits_for_a_place_no_longer_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "_TELL_SECONDS", 0)
     with open_job_harness(tmp_path, max_jobs=1) as harness:
         harness.jobs.training.create(REGION, harness.request(TrainingJobName="one", script="time.sleep(600)"))
         harness.wait_for_stage("Training", "one")

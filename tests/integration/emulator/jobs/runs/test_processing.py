@@ -218,7 +218,7 @@ def test_what_cannot_run_fails_and_says_why(harness: JobHarness, members: dict[s
 
 
 def test_continuous_output_is_there_while_the_job_runs_and_stop_ends_it(harness: JobHarness) -> None:
-    script = "(ml / 'processing/live/a').write_text('a')\n(ml / 'processing/last/b').write_text('b')\ntime.sleep(600)"
+    script = "(ml / 'processing/last/b').write_text('b')\n(ml / 'processing/live/a').write_text('a')\ntime.sleep(600)"
     outputs = build_outputs(harness, live="Continuous", last="EndOfJob")
     harness.jobs.processing.create(REGION, build_request(harness, script, ProcessingOutputConfig=outputs))
     wait_until(lambda: harness.stored("out/") == ["out/live/a"], lambda: describe(harness))

@@ -245,13 +245,13 @@ def test_a_rule_that_never_ends_is_stopped_and_holds_up_no_training(harness: Job
     request = harness.request(
         DebugHookConfig=harness.hook(),
         DebugRuleConfigurations=[harness.rule("Loops", "wait")],
-        StoppingCondition={"MaxRuntimeInSeconds": 4},
+        StoppingCondition={"MaxRuntimeInSeconds": 10},
     )
     done = harness.run(request)
     assert done["TrainingJobStatus"] == "Completed"
     assert rule_statuses(done) == {"Loops": "Stopped"}
     assert details_of(done, "Loops") == (
-        "The rule still ran 4 s (MaxRuntimeInSeconds) after the training job had ended."
+        "The rule still ran 10 s (MaxRuntimeInSeconds) after the training job had ended."
     )
     ends = [
         event["detail"] for event in harness.publisher.events if event["detail"].get("SecondaryStatus") == "Completed"

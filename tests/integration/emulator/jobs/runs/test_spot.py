@@ -92,7 +92,7 @@ def test_an_interrupted_job_may_be_stopped_or_wait_in_vain(harness: JobHarness) 
 
     other = spot_request(harness) | {"TrainingJobName": "other"}
     other["CheckpointConfig"] = {"S3Uri": f"s3://{harness.bucket}/others"}
-    other["StoppingCondition"] = {"MaxRuntimeInSeconds": 5, "MaxWaitTimeInSeconds": 5}
+    other["StoppingCondition"] = {"MaxRuntimeInSeconds": 15, "MaxWaitTimeInSeconds": 15}
     harness.jobs.training.create(REGION, other)
     harness.jobs.training.interrupt(REGION, "other", 600)
     done = harness.wait("other")

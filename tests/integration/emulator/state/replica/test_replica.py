@@ -299,6 +299,7 @@ def test_an_entry_whose_answer_is_lost_is_its_own(
         folder.add("one")
         wait_until(lambda: swallowed, "an entry was written")
         folder.add("two")
+        wait_until(lambda: "away" in folder.replica.describe(), folder.replica.describe)
         wait_until(lambda: "away" not in folder.replica.describe(), folder.replica.describe)
         folder.replica.settle()
     assert not lost
