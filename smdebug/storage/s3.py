@@ -217,13 +217,33 @@ class S3RunFiles:
 
     def __init__(self, path: str, client: Any = None) -> None:
         # Writers collapse repeated slashes as well.
-        self._objects = S3Objects(re.sub(r"(?<!:)//+", "/", path), client)
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="smdebug-s3")
+        self._path = re.sub(r"(?<!:)//+", "/", path)
+        self._open(client)
         self._has_other_keys = False
         # Whether the end-of-job file was found; then no more files will come.
         self._ended = False
         # The sizes of the files that were listed last.
         self._listed: dict[str, int] = {}
+
+    def _open(self, client: Any = None) -> None:
+        self._process = os.getpid()
+        self._opened_objects = S3Objects(self._path, client)
+        self._opened_pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="smdebug-s3")
+
+    def _open_in_fork(self) -> None:
+        """In a forked process, open anew: the connections are the parent's, whose threads are not in this process."""
+        if self._process != os.getpid():
+            self._open()
+
+    @property
+    def _objects(self) -> S3Objects:
+        self._open_in_fork()
+        return self._opened_objects
+
+    @property
+    def _pool(self) -> ThreadPoolExecutor:
+        self._open_in_fork()
+        return self._opened_pool
 
     def list_collections_files(self) -> list[str]:
         names = self._list(f"{COLLECTIONS_DIR}/", "")

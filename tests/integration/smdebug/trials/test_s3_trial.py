@@ -1,3 +1,4 @@
+import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,21 @@ def test_the_names_of_a_run_that_is_known_to_have_ended_are_asked_for_once(stora
         storage.requests.clear()
         assert files.list_index_files("index/") == (["index/000000000/000000000000_worker_0.json"], True)
         assert storage.requests["ListObjectsV2"] == requests
+
+
+def test_a_forked_process_reads_what_its_parent_reads(storage: Storage) -> None:
+    for key in ("a", "b"):
+        storage.put(f"job-1/debug-output/{key}", key.encode())
+    files = S3RunFiles(RUN)
+    assert files.read(["a", "b"]) == [b"a", b"b"], "its threads and connections are there"
+    context = multiprocessing.get_context("fork")
+    answer, told = context.Pipe(duplex=False)
+    forked = context.Process(target=lambda: told.send(files.read(["a", "b"])))
+    forked.start()
+    try:
+        assert answer.poll(180)
+        assert answer.recv() == [b"a", b"b"]
+    finally:
+        forked.kill()
+        forked.join()
+    assert files.read(["b", "a"]) == [b"b", b"a"]
