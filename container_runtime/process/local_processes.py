@@ -23,6 +23,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from socket import socket
+from typing import Any
 
 from container_runtime.gpus import list_gpus
 from container_runtime.images.catalogue import ImageCatalogue
@@ -220,7 +221,14 @@ class LocalProcesses(OneMachine):
         shutil.rmtree(gone, ignore_errors=True)
 
     def find(self, labels: Mapping[str, str]) -> list[Container]:
-        found = []
+        return [
+            Container(id=folder.name, name=folder.name, labels=record["labels"], running=is_running(folder))
+            for folder, record in self._read_records()
+            if labels.items() <= record["labels"].items()
+        ]
+
+    def _read_records(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Read the folder and record of each container, without those that are being started or removed."""
         for folder in sorted(self._folder.iterdir()):
             if folder.name.startswith(_STARTING):
                 continue
@@ -228,10 +236,7 @@ class LocalProcesses(OneMachine):
                 record = read_json(folder / "container.json")
             except FileNotFoundError:
                 continue  # removed in the meantime
-            if labels.items() <= record["labels"].items():
-                running = is_running(folder)
-                found.append(Container(id=folder.name, name=folder.name, labels=record["labels"], running=running))
-        return found
+            yield folder, record
 
     def create_network(
         self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
@@ -249,13 +254,9 @@ class LocalProcesses(OneMachine):
         return self._networks.find(labels)
 
     def remove_network(self, name: str) -> None:
-        for folder in self._folder.glob("*/container.json"):
-            try:
-                taken = read_json(folder).get("network") == name
-            except FileNotFoundError:
-                continue  # removed in the meantime
-            if taken:
-                raise ContainerRuntimeError(f"The network {name} has containers on it: remove them first.")
+        # A start that was killed halfway has no container on the network; `_sweep` removes its folder later.
+        if any(record.get("network") == name for _, record in self._read_records()):
+            raise ContainerRuntimeError(f"The network {name} has containers on it: remove them first.")
         self._networks.remove(name)
 
     def offer(self, port: int, take: Callable[[socket], None]) -> None:

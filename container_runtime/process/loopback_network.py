@@ -12,8 +12,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +59,15 @@ class LoopbackNetworks:
         with hold_lock(self._folder / "lock"):
             if self._path(name).exists():
                 raise ContainerRuntimeError(f"Network name {name!r} is taken; remove that network first.")
-            taken = [json.loads(path.read_text(encoding="utf-8")) for path in self._folder.glob("*.json")]
+            taken = [record for _, record in self._read_records()]
             prefix = _draw_range({record["prefix"] for record in taken})
             port = draw_port({record["port"] for record in taken})
             record = {"prefix": prefix, "port": port, "labels": dict(labels)}
             if isolated:
-                record["holder"] = start_holder()
-            self._write(name, record)
+                with start_holder() as record["holder"]:
+                    self._write(name, record)
+            else:
+                self._write(name, record)
         addresses = {host: f"{prefix}.{number}" for number, host in enumerate(hosts, start=1)}
         return Network(name, addresses, _INTERFACE, port)
 
@@ -90,15 +92,20 @@ class LoopbackNetworks:
 
     def find(self, labels: Mapping[str, str]) -> list[FoundNetwork]:
         """Find the networks that have all of these labels."""
-        found = []
+        return [
+            FoundNetwork(name, record["labels"])
+            for name, record in self._read_records()
+            if labels.items() <= record["labels"].items()
+        ]
+
+    def _read_records(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Read the name and record of each network."""
         for path in sorted(self._folder.glob("*.json")):
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
             except FileNotFoundError:
                 continue  # removed in the meantime
-            if labels.items() <= record["labels"].items():
-                found.append(FoundNetwork(path.name.removesuffix(".json"), record["labels"]))
-        return found
+            yield path.name.removesuffix(".json"), record
 
     def remove(self, name: str) -> None:
         """See ``ContainerRuntime.remove_network``. The caller checks that no containers use the network."""
@@ -111,43 +118,52 @@ class LoopbackNetworks:
         self._path(name).unlink(missing_ok=True)
 
     def _write(self, name: str, record: dict[str, Any]) -> None:
-        """Write a network's file, as a whole or not at all; without it, end the process that holds its namespace."""
+        """Write a network's file, as a whole or not at all."""
         unfinished = self._folder / f"{name}.new"
         try:
             unfinished.write_text(json.dumps(record), encoding="utf-8")
             unfinished.replace(self._path(name))
         except BaseException:
             unfinished.unlink(missing_ok=True)
-            if "holder" in record:
-                _end_holder(record["holder"])
             raise
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.json"
 
 
-def start_holder() -> dict[str, int]:
+@contextmanager
+def start_holder() -> Iterator[dict[str, int]]:
     """Start a process that holds a network namespace and outlives this process.
 
-    Returns:
+    The context records the process, so that it is found again. Until its end, the process ends with this one, and if
+    it raises an error.
+
+    Yields:
         The ``pid`` of the process and its ``start_time``; see ``read_start_time``.
 
     Raises:
         ContainerRuntimeError: the kernel does not grant the namespace.
     """
     command = [sys.executable, "-I", "-S", str(_NAMESPACES)]
-    holder = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
+    pipe = subprocess.PIPE
+    holder = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+    assert holder.stdin is not None
     assert holder.stdout is not None
     assert holder.stderr is not None
-    with holder.stdout, holder.stderr:
+    with holder.stdin, holder.stdout, holder.stderr:
         if holder.stdout.read() != b"ready":
             refusal = holder.stderr.read().decode(errors="replace").strip()
             holder.wait()
             raise ContainerRuntimeError(f"There is no network namespace for the hosts to meet in: {refusal}.")
+        try:
+            yield {"pid": holder.pid, "start_time": read_start_time(holder.pid) or 0}
+        except BaseException:
+            holder.kill()
+            holder.wait()
+            raise
+        with suppress(BrokenPipeError):  # it was killed: the first host that is to join it says so
+            os.write(holder.stdin.fileno(), b"recorded")
     holder.returncode = 0  # the emulator that removes the network ends the process and waits for it by its pid
-    return {"pid": holder.pid, "start_time": read_start_time(holder.pid) or 0}
 
 
 def _end_holder(holder: Mapping[str, int]) -> None:

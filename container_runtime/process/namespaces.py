@@ -184,7 +184,10 @@ def _raise_loopback() -> None:
 
 
 def hold() -> None:
-    """Hold a network namespace that other processes can join, and print ``ready`` when it exists."""
+    """Hold a network namespace that other processes can join, and print ``ready`` when it exists.
+
+    End at once if standard input ends without a byte: whoever started this process was killed before it recorded it.
+    """
     try:
         _move(CLONE_NEWNET)
         _raise_loopback()
@@ -192,6 +195,8 @@ def hold() -> None:
         sys.exit(error.strerror or str(error))
     os.write(1, b"ready")
     os.close(1)
+    if not os.read(0, 1):
+        sys.exit()
     while True:
         signal.pause()
 

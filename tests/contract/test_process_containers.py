@@ -165,6 +165,16 @@ LocalProcesses(pathlib.Path({str(folder)!r})).start(ContainerSpec("killed", {IMA
     assert list(folder.iterdir()) == list(temporary.iterdir()) == []
 
 
+def test_a_start_that_was_killed_has_no_container_on_its_network(tmp_path: Path) -> None:
+    runtime = LocalProcesses(tmp_path)
+    for name, record in (("begun", ""), ("recorded", '{"network": "job"}')):
+        (tmp_path / f".starting-{name}").mkdir()
+        (tmp_path / f".starting-{name}" / "container.json").write_text(record)
+    runtime.create_network("job", ["algo-1"], {})
+    runtime.remove_network("job")
+    assert runtime.find_networks({}) == []
+
+
 def test_process_back_end_opens_while_another_removes_a_container(tmp_path: Path) -> None:
     (tmp_path / ".starting-gone-container-1").symlink_to("nowhere")  # listed, and not there when it is looked at
     assert LocalProcesses(tmp_path).find({}) == []

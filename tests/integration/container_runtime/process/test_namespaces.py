@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from container_runtime.process.local_processes import LocalProcesses
-from container_runtime.process.namespace_grant import NamespaceGrant
+from container_runtime.process.loopback_network import read_start_time
+from container_runtime.process.namespace_grant import NamespaceGrant, probe_namespaces
 from container_runtime.runtime import ContainerStartError, Exit
 from container_runtime.spec import ContainerSpec, Mount
+from tests.waiting import wait_until
 
 NOBODY = 65534
 DEADLINE_SECONDS = 60.0
@@ -35,9 +37,12 @@ print(os.getuid(), [name for _, name in socket.if_nameindex() if name[0] in "le"
 JOINING_AS_NOBODY = f"""
 {BECOME_NOBODY}
 ready, write_end = os.pipe()
+recorded, _ = os.pipe()
 holder = os.fork()
 if not holder:
     os.dup2(write_end, 1)
+    os.dup2(recorded, 0)
+    os.closerange(3, 20)
     namespaces.hold()
 os.close(write_end)
 with os.fdopen(ready) as answer:
@@ -90,3 +95,25 @@ def test_where_the_kernel_grants_none(tmp_path: Path) -> None:
     finally:
         for found in runtime.find({}):
             runtime.remove(found.id)
+
+
+@pytest.mark.skipif(not probe_namespaces().network, reason="the kernel grants no namespaces")
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "killed before"])
+def test_a_holder_outlives_its_emulator_if_that_has_recorded_it(is_recorded: bool) -> None:
+    program = """
+import os, sys
+from container_runtime.process.loopback_network import start_holder
+with start_holder() as holder:
+    print(holder["pid"], holder["start_time"], flush=True)
+    if "killed before" in sys.argv:
+        os.kill(os.getpid(), 9)
+os.kill(os.getpid(), 9)
+"""
+    command = [sys.executable, "-c", program, "recorded" if is_recorded else "killed before"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
+    assert done.returncode == -9, done.stderr
+    pid, start_time = map(int, done.stdout.split())
+    if is_recorded:
+        assert read_start_time(pid) == start_time
+        os.kill(pid, 9)
+    wait_until(lambda: read_start_time(pid) != start_time, f"process {pid} to end")

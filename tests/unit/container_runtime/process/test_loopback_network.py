@@ -23,3 +23,10 @@ def test_a_network_whose_file_cannot_be_written_leaves_nothing(tmp_path: Path, m
     networks.create("job", ["algo-1"], {"job": "1"})
     assert [each.name for each in networks.find({"job": "1"})] == ["job"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job.json", "lock"]
+
+
+def test_a_network_is_made_and_found_while_another_is_removed(tmp_path: Path) -> None:
+    networks = LoopbackNetworks(tmp_path)
+    (tmp_path / "gone.json").symlink_to("nowhere")  # listed, and not there when it is read
+    networks.create("job", ["algo-1"], {"job": "1"})
+    assert [each.name for each in networks.find({})] == ["job"]
