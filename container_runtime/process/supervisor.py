@@ -208,11 +208,15 @@ class Supervisor:
 
     Args:
         folder: the container's folder.
+        guardian: the pid of the guardian.
         become: makes a forked child the process, given its argv and environment. The default replaces the program.
     """
 
-    def __init__(self, folder: str, become: Callable[[list[str], dict[str, str]], None] | None = None) -> None:
+    def __init__(
+        self, folder: str, guardian: int, become: Callable[[list[str], dict[str, str]], None] | None = None
+    ) -> None:
         self._folder = folder
+        self._guardian = guardian
         self._become = become or replace
         with open(os.path.join(folder, "process.json"), encoding="utf-8") as file:
             self._process = json.load(file)
@@ -275,7 +279,7 @@ class Supervisor:
             os.write(HANDSHAKE_FD, b"error: " + error)
             return None
         with open(os.path.join(self._folder, "supervisor.pid"), "w", encoding="ascii") as file:
-            file.write(str(os.getppid()))
+            file.write(str(self._guardian))
         try:
             os.write(HANDSHAKE_FD, b"started")
         except BrokenPipeError:
@@ -376,11 +380,14 @@ def kill(pid: int) -> bool:
     return True
 
 
-def guard() -> None:
+def guard() -> int:
     """Fork: the child returns and becomes the supervisor; this process is the guardian and ends after it.
 
     If only the supervisor is killed, the kernel ends the process that it started, but not the children of that process.
     They become children of the guardian, which kills them.
+
+    Returns:
+        The pid of the guardian.
     """
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
@@ -395,7 +402,7 @@ def guard() -> None:
         if os.getppid() != guardian:
             os._exit(1)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
-        return
+        return guardian
     os.close(HANDSHAKE_FD)
     running = True
 
@@ -426,5 +433,4 @@ def replace(argv: list[str], environment: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    guard()
-    Supervisor(sys.argv[1]).run()
+    Supervisor(sys.argv[1], guard()).run()

@@ -188,7 +188,8 @@ class WarmInterpreters:
         self._closed = False
         shutil.rmtree(folder, ignore_errors=True)
         if options is not None:
-            folder.mkdir(parents=True, mode=0o700)
+            # It may be there: an interpreter of a killed emulator still writes its files as long as it imports.
+            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
 
     def start_ahead(self, catalogue: ImageCatalogue) -> None:
         """Start the interpreters of the images that the options name.

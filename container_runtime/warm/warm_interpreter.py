@@ -348,8 +348,7 @@ def become_supervisor(warm: WarmInterpreter, supervisor: Any, folder: str, lock:
         os.dup2(high_lock, supervisor.LOCK_FD, inheritable=False)
         os.dup2(high_handshake, supervisor.HANDSHAKE_FD, inheritable=False)
         warm.close_descriptors(supervisor.LOCK_FD, supervisor.HANDSHAKE_FD)
-        supervisor.guard()
-        supervisor.Supervisor(folder, warm.become).run()
+        supervisor.Supervisor(folder, supervisor.guard(), warm.become).run()
     except ProcessForkedError:
         raise
     except BaseException:
