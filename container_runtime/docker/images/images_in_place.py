@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from container_runtime.docker.images.image_content import read_files
 from container_runtime.images.catalogue import parse_image_name
 from container_runtime.images.installation import collect_smdebug
 from container_runtime.runtime import ContainerStartError, ResolvedImage
@@ -55,16 +56,27 @@ class ImagesInPlace(NamedTuple):
             contents = {**collect_smdebug(), "sitecustomize.py": _SOURCE / "sitecustomize.py"}
             contents["fallbacks/crc32c.py"] = _SOURCE / "crc32c.py"
             for name, content in contents.items():
-                path = self.library / name
-                path.parent.mkdir(parents=True, exist_ok=True)
                 if isinstance(content, bytes):
-                    path.write_bytes(content)
+                    _write(self.library / name, content)
                 elif content.is_dir():
-                    shutil.copytree(content, path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+                    for below, data in read_files(content):
+                        _write(self.library / name / below, data)
                 else:
-                    shutil.copyfile(content, path)
+                    _write(self.library / name, content.read_bytes())
             for path in (self.library, *self.library.rglob("*")):
                 path.chmod(0o755 if path.is_dir() else 0o644)
         except OSError as exc:
             raise ContainerStartError(f"{self.library} cannot be written: {exc}") from exc
         return Mount(self.library, TARGET, read_only=True)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file as a whole, or leave it if it has this content: containers may import it at the same time."""
+    with suppress(FileNotFoundError):
+        if path.read_bytes() == content:
+            return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_bytes(content)
+    partial.chmod(0o644)
+    partial.replace(path)
