@@ -14,7 +14,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from container_runtime.file_lock import hold_lock, is_held
@@ -28,7 +28,7 @@ from container_runtime.images.cpu_wheels import (
     fit_wheels,
 )
 from container_runtime.images.lock_files import CPU_ONLY_MARK, INSTALLER_MARK, PLACEHOLDER_MARK, is_locked
-from container_runtime.runtime import WheelhouseError
+from container_runtime.runtime import ContainerRuntimeError, WheelhouseError
 
 IMAGE_PYTHON = "3.11"
 """Python version of this project's images, which may differ from that of the host."""
@@ -94,7 +94,6 @@ def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_P
     folder = cache / "wheels" / key_of_requirements(requirements, python)
     if folder.is_dir():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with _open_unfinished(folder.parent) as unfinished:
         partial = unfinished / "wheels"
         partial.mkdir()
@@ -109,6 +108,27 @@ def fetch_wheels(requirements: Sequence[str], cache: Path, python: str = IMAGE_P
     return folder
 
 
+def remove_wheels(cache: Path) -> None:
+    """Remove the fetched wheels. If this is interrupted, the next fetch removes the rest.
+
+    Raises:
+        ContainerRuntimeError: they cannot be removed.
+    """
+    parent = cache / "wheels"
+    try:
+        with hold_lock(parent.with_name(f"{parent.name}.lock")):
+            for left in _list_left(parent):
+                shutil.rmtree(left)
+            for folder in parent.glob("*"):
+                if not folder.name.startswith(_UNFINISHED):
+                    # Renamed first: a folder of which a part is removed must not look like one with all wheels.
+                    shutil.rmtree(folder.rename(parent / f"{_UNFINISHED}{folder.name}"))
+            with suppress(OSError):  # another process fetches into it
+                parent.rmdir()
+    except OSError as exc:
+        raise ContainerRuntimeError(f"{parent} cannot be removed: {exc.strerror}.") from exc
+
+
 @contextmanager
 def _open_unfinished(parent: Path) -> Iterator[Path]:
     """Make a folder for the time of the context, and remove those that killed processes have left in ``parent``.
@@ -118,12 +138,17 @@ def _open_unfinished(parent: Path) -> Iterator[Path]:
     """
     with ExitStack() as stack:
         with hold_lock(parent.with_name(f"{parent.name}.lock")):
-            for each in parent.glob(f"{_UNFINISHED}*"):
-                if not is_held(each / _LOCK):
-                    shutil.rmtree(each, ignore_errors=True)
+            parent.mkdir(parents=True, exist_ok=True)
+            for left in _list_left(parent):
+                shutil.rmtree(left, ignore_errors=True)
             made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=parent)))
             stack.enter_context(hold_lock(made / _LOCK))
         yield made
+
+
+def _list_left(parent: Path) -> list[Path]:
+    """List the folders of fetches and removals that were interrupted."""
+    return [each for each in parent.glob(f"{_UNFINISHED}*") if not is_held(each / _LOCK)]
 
 
 def _fetch(requirements: Sequence[str], into: Path, python: str) -> list[str]:

@@ -38,7 +38,8 @@ BUILT_IN_VARIABLE = "SMDEBUG_EMULATOR_ENVIRONMENTS"
 _FORM = "2"
 """Version of the build procedure, a part of the key. Increase it when environments are built in a different way."""
 
-_COMPLETE = "complete"
+COMPLETE = "complete"
+"""The file that marks an environment as complete."""
 _SILENT_SECONDS = 30.0
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:==(?P<pinned>[\w.]+))?")
 
@@ -65,7 +66,7 @@ class OwnEnvironment(NamedTuple):
     @property
     def is_complete(self) -> bool:
         """Whether its build has finished."""
-        return (self.folder / _COMPLETE).exists()
+        return (self.folder / COMPLETE).exists()
 
     @property
     def site_packages(self) -> Path:
@@ -200,7 +201,7 @@ def _build(
         ]
     )
     _link(environment, definition)
-    (environment.folder / _COMPLETE).touch()
+    (environment.folder / COMPLETE).touch()
     record_build(cache, "process", definition.name, time.monotonic() - started)
     say(f"the environment is ready after {time.monotonic() - started:.0f} s: {environment.folder}")
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from container_runtime.file_lock import hold_lock
 from container_runtime.images.catalogue import ImageCatalogue
-from container_runtime.process.environments import locate_environment
+from container_runtime.process.environments import COMPLETE, locate_environment
 from container_runtime.runtime import ContainerRuntimeError
 
 
@@ -52,16 +52,23 @@ def remove_environment(stored: StoredFolder) -> None:
                 f"The environment {stored.folder} is used by process {user}: stop that job, or the emulator whose warm "
                 "interpreter it is, first."
             )
-        remove_folder(stored.folder)
+        # First the file that marks it complete: if the removal is interrupted, the next job builds it again.
+        remove_folder(stored.folder, first=COMPLETE)
 
 
-def remove_folder(folder: Path) -> None:
+def remove_folder(folder: Path, *, first: str | None = None) -> None:
     """Remove a folder of the cache.
+
+    Args:
+        folder: the folder; it may be missing.
+        first: a file in it that is removed before all others.
 
     Raises:
         ContainerRuntimeError: it cannot be removed.
     """
     try:
+        if first is not None:
+            (folder / first).unlink(missing_ok=True)
         shutil.rmtree(folder)
     except FileNotFoundError:
         return

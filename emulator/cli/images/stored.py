@@ -13,6 +13,7 @@ import click
 
 from container_runtime.images.catalogue import ImageCatalogue
 from container_runtime.images.installation import locate_cache
+from container_runtime.images.wheelhouse import remove_wheels
 from container_runtime.process.stored_environments import (
     list_environments,
     measure_folder,
@@ -24,7 +25,7 @@ from emulator.cli.running import fail, json_option, read_settings, state_dir_opt
 from emulator.cli.tables import count_of, format_size, format_table, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from container_runtime.docker.images.stored_images import StoredImage
     from container_runtime.process.stored_environments import StoredFolder
@@ -75,8 +76,13 @@ def remove_from_cache(what: tuple[str, ...], *, yes: bool) -> None:
     if _OUTDATED in what:
         environments = [each for each in _list_environments() if each.is_outdated]
         images = [each for each in _list_images() if each.is_outdated]
-    folders = [locate_cache() / "wheels"] * ("wheels" in what) + [_locate_clients()] * ("clients" in what)
-    _remove(environments, images, [folder for folder in folders if folder.exists()], yes=yes)
+    folders: dict[Path, Callable[[], None]] = {}
+    if "wheels" in what:
+        folders[locate_cache() / "wheels"] = partial(remove_wheels, locate_cache())
+    if "clients" in what:
+        folders[_locate_clients()] = partial(remove_folder, _locate_clients())
+    present = {folder: remove for folder, remove in folders.items() if folder.exists()}
+    _remove(environments, images, present, yes=yes)
 
 
 @click.command("remove")
@@ -94,10 +100,16 @@ def remove_images(names: tuple[str, ...], runtime: str | None, *, yes: bool) -> 
         fail(str(error))
     environments = [each for each in _list_environments() if each.image in chosen and runtime != "docker"]
     images = [each for each in _list_images() if each.image in chosen and runtime != "process"]
-    _remove(environments, images, [], yes=yes)
+    _remove(environments, images, {}, yes=yes)
 
 
-def _remove(environments: list[StoredFolder], images: list[StoredImage], folders: list[Path], *, yes: bool) -> None:
+def _remove(
+    environments: list[StoredFolder],
+    images: list[StoredImage],
+    folders: Mapping[Path, Callable[[], None]],
+    *,
+    yes: bool,
+) -> None:
     """Remove all of them after asking, and say what became of it."""
     listed = [
         *(f"environment of {each.image}, {format_size(each.size)}: {each.folder}" for each in environments),
@@ -112,10 +124,10 @@ def _remove(environments: list[StoredFolder], images: list[StoredImage], folders
         if not sys.stdin.isatty():
             fail(f"Nothing was removed: give --yes to remove {count_of(len(listed), 'item')} without confirmation.", 2)
         click.confirm(f"Remove {count_of(len(listed), 'item')}?", abort=True)
-    removals = [
+    removals: list[Callable[[], None]] = [
         *(partial(remove_environment, each) for each in environments),
         *(partial(_remove_image, each) for each in images),
-        *(partial(remove_folder, folder) for folder in folders),
+        *folders.values(),
     ]
     errors = []
     for remove in removals:

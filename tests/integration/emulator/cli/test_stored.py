@@ -17,7 +17,7 @@ from container_runtime.docker.border import connect
 from container_runtime.images import build_record
 from container_runtime.images.build_record import describe_build, record_build
 from container_runtime.images.catalogue import IMAGE_LABEL, ImageCatalogue
-from container_runtime.process.environments import locate_environment
+from container_runtime.process.environments import COMPLETE, locate_environment
 from emulator.cli.commands import main
 from emulator.cli.images import stored
 
@@ -83,6 +83,25 @@ def test_what_is_of_no_use_is_removed(cache: Path) -> None:
     assert (list_folders(cache), (cache / "wheels").exists()) == (["of-somebody-else-0", NAME], False)
     assert run("cache", "remove", "outdated", "--yes") == (0, "Nothing to remove.\n")
     assert run("cache", "remove", "everything")[0] == 2
+
+
+def test_a_removal_that_is_interrupted_leaves_an_environment_to_be_built_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (definition,) = ImageCatalogue(cache.parent)
+    environment = locate_environment(definition, cache)
+    (environment.folder / COMPLETE).touch()
+    assert environment.is_complete
+
+    def fail(_folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", fail)
+        code, text = run("images", "remove", NAME, "--runtime", "process", "--yes")
+    assert (code, f"{environment.folder} cannot be removed: Permission denied." in text) == (1, True)
+    assert environment.folder.is_dir()
+    assert not environment.is_complete
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from container_runtime.images import wheelhouse
-from container_runtime.images.wheelhouse import fetch_wheels
+from container_runtime.images.wheelhouse import fetch_wheels, remove_wheels
 
 # Fetches for ever, and says when it has begun.
 _PROGRAM = """
@@ -41,12 +41,17 @@ def run_fetch(cache: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
             process.kill()
 
 
-def test_the_next_fetch_removes_what_a_killed_one_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _quick_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     def fetch(requirements: Sequence[str], into: Path, _python: str) -> list[str]:
         (into / "small.whl").write_bytes(b"")
         return list(requirements)
 
     monkeypatch.setattr(wheelhouse, "_fetch", fetch)
+
+
+@pytest.mark.usefixtures("_quick_fetch")
+def test_the_next_fetch_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     with run_fetch(tmp_path) as (process, unfinished):
         fetched = [fetch_wheels(["one==1"], tmp_path)]
         assert (unfinished / "wheels" / "large.whl").exists(), "its process still runs"
@@ -55,3 +60,33 @@ def test_the_next_fetch_removes_what_a_killed_one_left(tmp_path: Path, monkeypat
         fetched.append(fetch_wheels(["two==2"], tmp_path))
     assert sorted((tmp_path / "wheels").iterdir()) == sorted(fetched)
     assert sorted(path.name for path in fetched[0].iterdir()) == ["requirements.txt", "small.whl"]
+
+
+@pytest.mark.usefixtures("_quick_fetch")
+def test_a_removal_that_is_interrupted_leaves_no_wheels_that_look_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = fetch_wheels(["one==1"], tmp_path)
+    (fetched / "small.whl").unlink()  # what the removal below has removed
+
+    def interrupt(_folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            remove_wheels(tmp_path)
+    assert fetch_wheels(["one==1"], tmp_path) == fetched
+    assert sorted(path.name for path in fetched.iterdir()) == ["requirements.txt", "small.whl"]
+    assert list(fetched.parent.iterdir()) == [fetched]
+    remove_wheels(tmp_path)
+    assert not fetched.parent.exists()
+
+
+@pytest.mark.usefixtures("_quick_fetch")
+def test_a_removal_leaves_what_another_process_fetches(tmp_path: Path) -> None:
+    fetched = fetch_wheels(["one==1"], tmp_path)
+    with run_fetch(tmp_path) as (_, unfinished):
+        remove_wheels(tmp_path)
+        assert list(fetched.parent.iterdir()) == [unfinished]
+        assert (unfinished / "wheels" / "large.whl").exists()
