@@ -223,20 +223,9 @@ class LocalProcesses(OneMachine):
     def find(self, labels: Mapping[str, str]) -> list[Container]:
         return [
             Container(id=folder.name, name=folder.name, labels=record["labels"], running=is_running(folder))
-            for folder, record in self._read_records()
+            for folder, record in _read_records(self._folder)
             if labels.items() <= record["labels"].items()
         ]
-
-    def _read_records(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Read the folder and record of each container, without those that are being started or removed."""
-        for folder in sorted(self._folder.iterdir()):
-            if folder.name.startswith(_STARTING):
-                continue
-            try:
-                record = read_json(folder / "container.json")
-            except FileNotFoundError:
-                continue  # removed in the meantime
-            yield folder, record
 
     def create_network(
         self, name: str, hosts: Sequence[str], labels: Mapping[str, str], *, isolated: bool = False
@@ -255,7 +244,7 @@ class LocalProcesses(OneMachine):
 
     def remove_network(self, name: str) -> None:
         # A start that was killed halfway has no container on the network; `_sweep` removes its folder later.
-        if any(record.get("network") == name for _, record in self._read_records()):
+        if any(record.get("network") == name for _, record in _read_records(self._folder)):
             raise ContainerRuntimeError(f"The network {name} has containers on it: remove them first.")
         self._networks.remove(name)
 
@@ -295,3 +284,15 @@ class LocalProcesses(OneMachine):
 def _name_scratch(starting: Path) -> Path:
     """Return the folder for home and temporary files of a starting container. It can be found if the start fails."""
     return Path(tempfile.gettempdir(), f"smdebug-emulator-{starting.name.removeprefix(_STARTING)}")
+
+
+def _read_records(containers: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Read the folder and record of each container, without those that are being started or removed."""
+    for folder in sorted(containers.iterdir()):
+        if folder.name.startswith(_STARTING):
+            continue
+        try:
+            record = read_json(folder / "container.json")
+        except FileNotFoundError:
+            continue  # removed in the meantime
+        yield folder, record
