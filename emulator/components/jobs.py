@@ -115,7 +115,8 @@ class JobsComponent(Component):
         admission = Admission(settings.max_jobs or find_most_jobs(), self._ports.disk)
         accounts = Accounts(self._stores.stores, partial(self._build_jobs, admission))
         self.closers.callback(accounts.close)
-        self._recover(accounts)
+        with admission.paused():
+            self._recover(accounts)
         self.sagemaker = SageMaker(accounts.find_jobs, has_sagemaker_resource)
         started = Started(accounts, self._stores.stores, self._containers.chosen, self._moto.store)
         self._administration.started.set_result(started)

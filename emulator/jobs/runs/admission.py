@@ -9,7 +9,8 @@ while they wait for the job to end.
 import os
 import time
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from threading import Condition, Event, Lock
@@ -49,11 +50,30 @@ class Admission:
         self._lock = Lock()
         self._running: dict[str, int] = {}
         self._waiting: list[_Waiting] = []
+        # Jobs that will wait soon: their creation times by ARN.
+        self._expected: dict[str, int] = {}
+        self._is_paused = False
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Admit no job, while the jobs of the last process are found: they have their slots, and their turns."""
+        self._is_paused = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._is_paused = False
+                self._wake_first()
 
     def reattach(self, arn: str, hosts: int) -> None:
         """Count a job that is already running."""
         with self._lock:
             self._running[arn] = hosts
+
+    def expect(self, arn: str, creation_ms: int) -> None:
+        """Admit no younger job until this one has waited for its slots, or has ended before."""
+        with self._lock:
+            self._expected[arn] = creation_ms
 
     def wait(
         self, arn: str, creation_ms: int, hosts: int, stop: Event, tell: Callable[[str], None], seconds: float = inf
@@ -72,6 +92,7 @@ class Admission:
         waiting = _Waiting(creation_ms, arn, hosts, Condition(self._lock))
         told, tell_at = False, time.monotonic() + _TELL_SECONDS
         with self._lock:
+            self._expected.pop(arn, None)
             insort(self._waiting, waiting)
             try:
                 while (reason := self._find_reason(waiting)) is not None and not stop.is_set():
@@ -93,11 +114,17 @@ class Admission:
                 self._waiting.remove(waiting)
                 self._wake_first()
 
-    def leave(self, arn: str) -> None:
-        """Release a job's slots. Idempotent."""
+    def release(self, arn: str) -> None:
+        """Release the slots of a job that waits again, or ends. Idempotent."""
         with self._lock:
             self._running.pop(arn, None)
             self._wake_first()
+
+    def leave(self, arn: str) -> None:
+        """Release the slots of a job that has ended. Idempotent."""
+        with self._lock:
+            self._expected.pop(arn, None)
+        self.release(arn)
 
     def _wake_first(self) -> None:
         """Wake the oldest waiting job, which wakes the next once it is admitted. The caller holds the lock."""
@@ -106,8 +133,12 @@ class Admission:
 
     def _find_reason(self, waiting: _Waiting) -> str | None:
         """Return why a job has to wait, or None. The caller holds the lock."""
+        if self._is_paused:
+            return "Waiting for the jobs of the last process to be found"
         taken = sum(self._running.values())
         before = bisect_left(self._waiting, waiting)
+        own = waiting.creation_ms, waiting.arn
+        before += sum((creation_ms, arn) < own for arn, creation_ms in self._expected.items())
         if self._most is not None and taken and (before or taken + waiting.hosts > self._most):
             return (
                 f"Waiting for a free slot: {taken} of the {self._most} instances that may run at once (--max-jobs) are "

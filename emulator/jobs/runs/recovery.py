@@ -57,8 +57,7 @@ def recover(services: Services) -> None:
     for owner, folder in ended:
         if owner.arn not in going_on:
             _finish_ended(owner, folder, services)
-    for job in left.restarted_jobs:
-        ledger.change_job(TrainingJob, job.region, job.name, TrainingJob.restart)
+    _keep_slots_and_turns(left, services)
     for evaluation, containers in left.evaluations:
         _recover_evaluation(evaluation, containers, services)
     for processing_job, containers in left.processing_jobs:
@@ -71,6 +70,16 @@ def recover(services: Services) -> None:
     for job in left.restarted_jobs:
         threads.start(TrainingJobRun(job, services, {}))
     keep_available_pools(services)
+
+
+def _keep_slots_and_turns(left: LeftOver, services: Services) -> None:
+    """Before any job waits for slots: give those that go on theirs, and those that begin again their order."""
+    for job, _ in left.jobs:
+        services.admission.reattach(job.arn, len(list_hosts(job.request)))
+    for job in left.restarted_jobs:
+        restarted = services.ledger.change_job(TrainingJob, job.region, job.name, TrainingJob.restart)
+        if restarted.secondary_status != "Interrupted":  # it waits for instances first
+            services.admission.expect(job.arn, job.creation_ms)
 
 
 class LeftOver(NamedTuple):

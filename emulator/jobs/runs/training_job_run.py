@@ -126,7 +126,7 @@ class TrainingJobRun(JobRun[TrainingJob, TrainingAttempt]):
         """
         admission, job = self.context.services.admission, self.job
         # A job that waits for instances gives up its slot; otherwise such jobs could hold all slots and block the rest.
-        admission.leave(self.arn)
+        admission.release(self.arn)
         if job.secondary_status in ("Interrupted", "Restarting"):
             wanted, left = self._attempt.spot.wait_seconds, job.find_wait_seconds(self.context.services.ledger.now_ms())
             self._stop.wait(min(wanted, left))

@@ -18,7 +18,7 @@ from tests.integration.emulator.jobs.job_harness import REGION, open_job_harness
 from tests.integration.emulator.jobs.runs import test_tuning
 from tests.unit.emulator.jobs.recording_publisher import RecordingPublisher
 from tests.waiting import ENDED, wait_until
-with open_job_harness(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False)) as harness:
+with open_job_harness(pathlib.Path({tmp!r}), RecordingPublisher(deliver=False), max_jobs={max_jobs}) as harness:
     {before}
     request = harness.request(script={script!r}, DebugHookConfig=harness.hook(), **{members})
     request["DebugRuleConfigurations"] = [harness.rule(n, b) for n, b in {rules}]
@@ -47,6 +47,7 @@ def run_and_kill(
     rules: list[tuple[str, str]] | None = None,
     members: dict[str, Any] | None = None,
     before: str = "",
+    max_jobs: int | None = None,
 ) -> str:
     """Returns the bucket of the killed harness; its S3 died with it."""
     program = KILLED.format(
@@ -56,6 +57,7 @@ def run_and_kill(
         rules=rules or [],
         members=members or {},
         before=before,
+        max_jobs=max_jobs,
     )
     file = tmp_path / "killed.py"
     file.write_text(program)
@@ -64,11 +66,13 @@ def run_and_kill(
     return done.stdout.strip()
 
 
-def recover(tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = None) -> Any:
+def recover(
+    tmp_path: Path, bucket: str, publisher: RecordingPublisher | None = None, *, max_jobs: int | None = None
+) -> Any:
     from emulator.moto_services.s3.objects import ObjectStore
 
     ObjectStore("123456789012", REGION).create_bucket(bucket)
-    return open_job_harness(tmp_path, publisher, bucket=bucket)
+    return open_job_harness(tmp_path, publisher, bucket=bucket, max_jobs=max_jobs)
 
 
 def let_go(harness: JobHarness, hosts: str = "algo-*") -> None:

@@ -3,6 +3,7 @@
 They run one after the other.
 """
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from emulator.jobs.runs import admission
 from emulator.jobs.runs.recovery import find_left_over
 from tests.integration.emulator.jobs.job_harness import REGION, open_job_harness
+from tests.integration.emulator.jobs.runs.killed_harness import WAIT_FOR_GO, let_go, recover, run_and_kill
 
 
 @pytest.mark.slow
@@ -49,3 +51,24 @@ def test_a_spot_job_waits_for_a_place_no_longer_than_it_may(tmp_path: Path, monk
         stages = [each["Status"] for each in done["SecondaryStatusTransitions"]]
         assert stages == ["Starting", "Pending", "Stopping", "MaxWaitTimeExceeded"]
         assert harness.describe("one")["TrainingJobStatus"] == "InProgress"
+
+
+@pytest.mark.slow
+def test_after_a_kill_the_running_job_keeps_its_place_and_the_others_their_order(tmp_path: Path) -> None:
+    create = "harness.jobs.training.create(REGION, harness.request(waiting.pop(0), script='pass'))"
+    condition = (
+        "harness.describe()['SecondaryStatus'] == 'Training' "
+        f"and all({create} or True for _ in list(waiting)) "
+        "and all(harness.describe(name)['SecondaryStatus'] == 'Pending' for name in ('two', 'three'))"
+    )
+    before = "waiting = ['two', 'three']"
+    bucket = run_and_kill(tmp_path, WAIT_FOR_GO, condition=condition, before=before, max_jobs=1)
+    with recover(tmp_path, bucket, max_jobs=1) as harness:
+        harness.jobs.recover()
+        assert harness.describe()["SecondaryStatus"] == "Training"
+        assert [harness.describe(name)["SecondaryStatus"] for name in ("two", "three")] == ["Pending", "Pending"]
+        let_go(harness)
+        jobs = [harness.wait(name) for name in ("job", "two", "three")]
+    assert [job["TrainingJobStatus"] for job in jobs] == ["Completed"] * 3
+    for earlier, later in pairwise(jobs):
+        assert earlier["TrainingEndTime"] <= later["TrainingStartTime"]

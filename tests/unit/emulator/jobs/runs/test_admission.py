@@ -94,3 +94,26 @@ def test_without_a_limit_all_jobs_are_admitted() -> None:
     for number in range(20):
         let_in(Job(admission, number, hosts=3))
     assert find_most_jobs() >= 2
+
+
+def test_a_recovered_job_keeps_its_slot_and_a_waiting_one_its_turn() -> None:
+    admission = Admission(1)
+    with admission.paused():
+        young = Job(admission, 3)
+        wait_until(lambda: young.told)
+        assert young.told == ["Waiting for the jobs of the last process to be found"]
+        admission.reattach("job-1", 1)
+        admission.expect("job-2", 2)
+    admission.leave("job-1")
+    admission.release("job-2")  # it gives up its slots before it waits again
+    later = Job(admission, 4)
+    wait_until(lambda: later.told)
+    assert later.told == ["Waiting for the jobs before this one"]
+    assert not young.done.is_set()
+    old = Job(admission, 2)
+    let_in(old)
+    admission.leave("job-2")
+    let_in(young)
+    admission.expect("job-3", 3)
+    admission.leave("job-3")
+    let_in(later)
