@@ -258,6 +258,10 @@ class FunctionSteps(StepKind):
         metadata = {**self._find_state(step)["metadata"], "OutputParameters": outputs}
         return {"status": "Succeeded", "metadata": metadata, "outputs": {name: returned[name] for name in names}}
 
+    def stop(self, step: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - each ends alike
+        """End the step if the emulator ends, which then ends the function; else the function ends it."""
+        return {"status": "Stopped"} if self._run.shutting_down else {}
+
     def describe(self, step: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values that the function returned."""
         return {"OutputParameters": self._find_state(step)["outputs"]}
@@ -336,7 +340,7 @@ class RegistrationSteps(StepKind):
             pages = client.get_paginator("list_model_package_groups").paginate(NameContains=group)
             groups = [each["ModelPackageGroupName"] for page in pages for each in page["ModelPackageGroupSummaryList"]]
             if group not in groups:
-                client.create_model_package_group(ModelPackageGroupName=group)
+                _create(lambda: client.create_model_package_group(ModelPackageGroupName=group))
         return {"status": "Succeeded", "arn": client.create_model_package(**arguments)["ModelPackageArn"]}
 
     def describe(self, step: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 import json
 import uuid
+from threading import Event
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from emulator.jobs.runs.pipelines import pipeline_run
 from emulator.jobs.runs.pipelines.pipeline_run import PipelineRun
 from tests.integration.emulator.operations.conftest import Service
 from tests.integration.emulator.operations.scored_image import SCORED
@@ -317,6 +319,29 @@ def test_a_waiting_callback_step_does_not_keep_the_emulator_from_ending(service:
     assert follow(service, arn)["Ask"]["StepStatus"] == "Stopped"
     with pytest.raises(ClientError, match=f"No callback step with the token {token}"):
         service.client().send_pipeline_execution_step_failure(CallbackToken=token)
+
+
+def test_a_running_function_step_does_not_keep_the_emulator_from_ending(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called, ends = Event(), Event()
+
+    class Functions:
+        def invoke(self, **_members: object) -> dict[str, object]:
+            called.set()
+            ends.wait(400)
+            return {}
+
+    real = pipeline_run._connect
+    monkeypatch.setattr(pipeline_run, "_connect", lambda *given: Functions() if given[-1] == "lambda" else real(*given))
+    step = {"Name": "Call", "Type": "Lambda", "FunctionArn": "arn:aws:lambda:us-east-1:123456789012:function:slow"}
+    arn = start(service, "calling", step)
+    assert called.wait(180)
+    run = service.harness.jobs.services.threads.find(arn)
+    assert run is not None
+    run.shut_down(0)
+    assert follow(service, arn)["Call"]["StepStatus"] == "Stopped"
+    ends.set()
 
 
 def test_a_function_that_runs_for_long_is_called_once(service: Service, queue: str) -> None:
