@@ -114,7 +114,7 @@ class MissingObjects:
                 try:
                     self.fetch(name)
                     break
-                except BucketError as error:
+                except (BucketError, OSError) as error:  # such as a full disk
                     logger.warning("An object of the restored state does not come, and is tried again: %s", error)
                     self._closing.wait(_AGAIN_SECONDS)
         if not self.names:

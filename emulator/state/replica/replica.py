@@ -44,6 +44,8 @@ _LOG, _LEASE = "log", "lease"
 _POLL_SECONDS = 0.5
 # How long an answer waits until its change is replicated; a client's own timeout is a minute.
 _PATIENCE_SECONDS = 20.0
+# How often the files are listed at most until no listed one has been replaced meanwhile.
+_MOST_LISTINGS = 10
 _AGAIN_SECONDS = 1.0
 _CHUNKS_AT_ONCE = 64
 # The most bytes of small objects in one entry.
@@ -348,15 +350,22 @@ class Replica:
 
     def _read_changed_files(self) -> tuple[dict[str, bytes], dict[str, tuple[int, int, int]]]:
         """Return the contents of changed files, and the current state of all files."""
-        changed, found = {}, {}
-        for path in find_files(self._dir):
-            name = str(path.relative_to(self._dir))
-            with suppress(FileNotFoundError):  # a newer version has replaced it, and is sent next time
-                stat = path.stat()
-                state = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-                if self._files.get(name) != state:
-                    changed[name] = path.read_bytes()
-                found[name] = state
+        changed, found = dict[str, bytes](), dict[str, tuple[int, int, int]]()
+        listed = [*find_files(self._dir)]
+        for _ in range(_MOST_LISTINGS):
+            changed, found = {}, {}
+            for path in listed:
+                name = str(path.relative_to(self._dir))
+                with suppress(FileNotFoundError):  # a newer version under another name has replaced it
+                    stat = path.stat()
+                    state = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+                    if self._files.get(name) != state:
+                        changed[name] = path.read_bytes()
+                    found[name] = state
+            before, listed = listed, [*find_files(self._dir)]
+            if listed == before:
+                break
+            # Else a restored state could have neither the replaced file nor the one in its place.
         return changed, found
 
     def _send_snapshot(self, freed: set[str]) -> None:

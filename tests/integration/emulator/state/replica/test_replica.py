@@ -17,6 +17,7 @@ from emulator.exceptions import StartupError
 from emulator.state.replica import contents as contents_module
 from emulator.state.replica import replica as replica_module
 from emulator.state.replica.bucket import Bucket, BucketError
+from emulator.state.replica.folder import find_files
 from emulator.state.replica.log import list_entries, name_entry, read_entry
 from emulator.state.replica.missing import MissingObjects
 from emulator.state.replica.opening import open_replica
@@ -364,6 +365,54 @@ def test_a_restored_folder_is_used_before_its_large_objects_are_there(
         assert (contents / "cd/large-0").read_text() == "0" * 100_000
         assert {path.name for path in contents.glob("*/*")} == {"large-0", "large-1", "large-2", "new"}
         assert not list(tmp_path.glob("b/missing*"))
+
+
+def test_the_rest_comes_though_the_disk_was_full(
+    open_bucket: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = open_bucket()
+    with kept(bucket, tmp_path / "a") as folder:
+        folder.put("cd/large", "0" * 100_000)
+        folder.replica.settle()
+    fetch, refused = MissingObjects.fetch, list[str]()
+
+    def fetch_later(missing: MissingObjects, name: str) -> bool:
+        if not refused:
+            refused.append(name)
+            raise OSError(28, "No space left on device")
+        return fetch(missing, name)
+
+    monkeypatch.setattr(MissingObjects, "fetch", fetch_later)
+    monkeypatch.setattr("emulator.state.replica.missing._AGAIN_SECONDS", 0.01)
+    with kept(bucket, tmp_path / "b") as folder:
+        folder.replica.missing.wait()
+        assert (refused, folder.replica.missing.names) == (["cd/large"], frozenset())
+        assert (tmp_path / "b/s3/contents/cd/large").stat().st_size == 100_000
+
+
+def test_a_file_that_is_replaced_while_files_are_listed_is_in_the_copy(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under its former name it is gone, and its new name was not there when the names were read."""
+    states = "moto/sqs/1"
+    with kept(bucket, tmp_path / "a") as folder:
+        former, later = (folder.path / states / f"us.{number}.state" for number in (1, 2))
+        former.write_text("former")
+        folder.replica.settle()
+
+        def replace_meanwhile(state_dir: Path) -> Iterator[Path]:
+            listed = list(find_files(state_dir))
+            if former.exists():
+                later.write_text("later")
+                former.unlink()
+            yield from listed
+
+        monkeypatch.setattr(replica_module, "find_files", replace_meanwhile)
+        entries = len(list_entries(bucket))
+        folder.replica.settle()
+        assert len(list_entries(bucket)) == entries + 1, "there is no entry without the file"
+    with kept(bucket, tmp_path / "b"):
+        assert [path.name for path in (tmp_path / "b" / states).iterdir()] == ["us.2.state"]
 
 
 def test_small_objects_go_together_and_large_ones_alone(
