@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator import VERSION
@@ -13,7 +14,7 @@ from emulator.settings import format_url
 from emulator.state.archive import StagedImport, discard_staged, read_last_import, stage_archive, write_archive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from container_runtime.back_ends import ChosenRuntime
@@ -121,11 +122,8 @@ class Administration:
                 raise ResourceNotFound("Nothing can be undone: no reset within the last day kept a copy.", status=404)
             self._check_idle()
             staged = stage_archive(last.path, self._ports.settings.state_dir)
-            try:
+            with self._discarded_on_error():
                 self._keep_state()
-            except ResourceInUse:
-                discard_staged(self._ports.settings.state_dir)
-                raise
             self._is_restoring = True
             self._ask_restart()
         return staged, last.forgotten_ms
@@ -209,9 +207,20 @@ class Administration:
         with self._resetting:
             self._check_not_restoring()
             staged = stage_archive(source, self._ports.settings.state_dir)
+            with self._discarded_on_error():
+                self._check_idle()  # again: the archive may be large, and jobs have been created meanwhile
             self._is_restoring = True
             self._ask_restart()
         return staged
+
+    @contextmanager
+    def _discarded_on_error(self) -> Iterator[None]:
+        """Discard the staged archive if the context raises an error: the next start would apply it."""
+        try:
+            yield
+        except BaseException:
+            discard_staged(self._ports.settings.state_dir)
+            raise
 
     def _check_not_restoring(self) -> None:
         """Raise ResourceInUse until the restart after an import or undo: a second one would overwrite the first."""

@@ -134,10 +134,11 @@ def apply_staged(state_dir: Path) -> None:
         return
     description = staged / _DESCRIPTION
     if description.exists():  # else a kill happened while the parts below were moved
-        for path in state_dir.glob(f"{_DATABASES}*"):
-            path.unlink()
         for name in _FOLDERS:
             shutil.rmtree(state_dir / name, ignore_errors=True)
+        # Last: commands that follow events read them.
+        for path in state_dir.glob(f"{_DATABASES}*"):
+            path.unlink()
         description.unlink()
     for path in staged.iterdir():
         path.replace(state_dir / path.name)

@@ -35,6 +35,8 @@ WORK_FOLDERS = "jobs"
 RECORD_NAME = "emulator.json"
 _LOCK_NAME = "emulator.lock"
 _POLLS, _POLL_SECONDS = 10, 0.02
+# How long commands wait for an emulator that holds the folder and has not written its record yet.
+_START_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +159,16 @@ def remove_unused(made: Sequence[Path]) -> None:
 
 
 def find_running_emulator(state_dir: Path) -> RunningEmulator | None:
-    """Find the emulator that holds ``state_dir`` and answers; return None if there is none."""
-    return None if is_free(state_dir) else read_record(state_dir)
+    """Find the emulator that holds ``state_dir`` and answers; return None if there is none.
+
+    One that is starting is awaited for some seconds.
+    """
+    deadline = time.monotonic() + _START_SECONDS
+    while not is_free(state_dir):
+        if (record := read_record(state_dir)) is not None or time.monotonic() > deadline:
+            return record
+        time.sleep(5 * _POLL_SECONDS)
+    return None
 
 
 def read_record(state_dir: Path) -> RunningEmulator | None:

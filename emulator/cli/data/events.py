@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # How often what is followed is looked at.
 _FOLLOW_SECONDS = 0.2
 _MOST_AT_ONCE = 1000
+# How long the store may be missing while it is followed.
+_REPLACEMENT_SECONDS = 60.0
 
 
 @click.command()
@@ -51,6 +53,7 @@ def events(state_dir: Path | None, account: str | None, limit: int, *, follow: b
     This also works while the emulator is stopped.
     """
     last: SentMessage | None = None
+    missing_since: float | None = None
     try:
         read = _choose_source(read_settings(state_dir), account)
         found = read(0, limit)
@@ -62,7 +65,15 @@ def events(state_dir: Path | None, account: str | None, limit: int, *, follow: b
             if not follow:
                 return
             time.sleep(_FOLLOW_SECONDS)
-            found = read(0, -1) if last is None else _read_new(read, last)
+            try:
+                found = read(0, -1) if last is None else _read_new(read, last)
+                missing_since = None
+            except StartupError:
+                # state import and reset --undo replace the store, and the emulator restarts.
+                missing_since = missing_since or time.monotonic()
+                if time.monotonic() - missing_since > _REPLACEMENT_SECONDS:
+                    raise
+                found = []
     except StartupError as error:
         fail(str(error))
     except KeyboardInterrupt:

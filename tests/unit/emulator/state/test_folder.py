@@ -19,11 +19,13 @@ from emulator.state.folder import (
 )
 
 
-def test_an_instance_is_found_while_it_runs(tmp_path: Path) -> None:
+def test_an_instance_is_found_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = tmp_path / "new" / "state"
     assert find_running_emulator(state) is None
     folder = StateFolder(state)
-    assert find_running_emulator(state) is None, "it has not announced itself yet"
+    with monkeypatch.context() as patched:
+        patched.setattr(state_folder, "_START_SECONDS", 0)
+        assert find_running_emulator(state) is None, "it has not announced itself yet"
     folder.announce("http://127.0.0.1:1", "us-east-1", "1" * 12)
     assert find_running_emulator(state) == RunningEmulator(
         os.getpid(), "http://127.0.0.1:1", "us-east-1", VERSION, "1" * 12
@@ -32,6 +34,25 @@ def test_an_instance_is_found_while_it_runs(tmp_path: Path) -> None:
     folder.close()
     assert find_running_emulator(state) is None
     assert is_free(state)
+
+
+@pytest.mark.parametrize("becomes", ["ready", "closed"])
+def test_an_instance_that_is_starting_is_awaited(becomes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = StateFolder(tmp_path)
+    pauses = 0
+
+    def pause(_seconds: float) -> None:
+        nonlocal pauses
+        pauses += 1
+        if pauses == 3 and becomes == "ready":
+            folder.announce("http://127.0.0.1:1", "us-east-1", "1" * 12)
+        elif pauses == 3:
+            folder.close()
+
+    monkeypatch.setattr("emulator.state.folder.time.sleep", pause)
+    found = find_running_emulator(tmp_path)
+    assert (found is not None, pauses) == (becomes == "ready", 3)
+    folder.close()
 
 
 def test_a_folder_has_one_instance(tmp_path: Path) -> None:

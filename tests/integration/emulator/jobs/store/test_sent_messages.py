@@ -125,6 +125,40 @@ def test_following(store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [line.rpartition("message ")[2].strip() for line in lines] == ["0", "1", "2"]
 
 
+def test_following_goes_on_while_the_store_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an import does it, which counts from 1 again."""
+    path = tmp_path / "jobs.sqlite"
+
+    def write(*texts: str) -> None:
+        store = JobStore(path)
+        for text in texts:
+            record_message(store.messages.add_sent, PublishedMessage(REGION, "id", "arn:topic", text, "", ()))
+        store.close()
+
+    write("message 0", "message 1")
+    left = iter([path.unlink, lambda: None, lambda: write("message 2")])
+
+    def pause(_seconds: float) -> None:
+        happen = next(left, None)
+        if happen is None:
+            raise KeyboardInterrupt
+        happen()
+
+    monkeypatch.setattr("emulator.cli.data.events.time.sleep", pause)
+    lines = show(tmp_path, "--follow")
+    assert [line.rpartition("message ")[2].strip() for line in lines] == ["0", "1", "2"]
+
+
+def test_following_ends_where_the_store_does_not_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "jobs.sqlite"
+    JobStore(path).close()
+    monkeypatch.setattr("emulator.cli.data.events._REPLACEMENT_SECONDS", 0)
+    monkeypatch.setattr("emulator.cli.data.events.time.sleep", lambda _: path.unlink(missing_ok=True))
+    done = CliRunner().invoke(main, ["events", "--follow", "--state-dir", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "cannot be read as a job store" in done.output
+
+
 def test_the_only_account_of_a_stopped_emulator_need_not_be_named(tmp_path: Path) -> None:
     of_other = JobStore(tmp_path / "jobs-222222222222.sqlite")
     record_message(
