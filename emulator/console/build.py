@@ -45,8 +45,11 @@ def build_console(built: Path = BUILT, cache: Path = CACHE) -> Path:
         not (built / "names.json").is_file()
         or (built / "names.json").read_bytes() != (kept / "names.json").read_bytes()
     ):
+        fresh = built.with_name(f"{built.name}.{os.getpid()}")
+        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.copytree(kept, fresh)
         shutil.rmtree(built, ignore_errors=True)
-        shutil.copytree(kept, built)
+        _put_in_place(fresh, built)
     return built
 
 
