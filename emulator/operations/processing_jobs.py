@@ -1,5 +1,8 @@
 """Operations on processing jobs."""
 
+from contextlib import suppress
+
+from emulator.exceptions import ValidationException
 from emulator.jobs.model.warnings import build_header
 from emulator.operations.context import Context, Request, Response
 from emulator.operations.members import EXPERIMENT_MEMBERS, declare_members
@@ -40,7 +43,10 @@ def list_processing_jobs(request: Request, context: Context) -> Response:
         ValidationException: a filter is not supported, or the NextToken is invalid.
     """
     jobs, next_token = context.jobs.processing.list_page(context.region, request)
-    summaries = [context.jobs.processing.describe(job) for job in jobs]
+    summaries = []
+    for job in jobs:
+        with suppress(ValidationException):  # a rule whose training job was deleted in the meantime
+            summaries.append(context.jobs.processing.describe(job))
     return {"ProcessingJobSummaries": summaries, "NextToken": next_token}
 
 

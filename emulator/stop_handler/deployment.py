@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,10 +134,11 @@ def _put_permission(functions: Any, name: str, rule_arn: str) -> None:
     except functions.exceptions.ResourceNotFoundException:
         policy = {"Statement": []}
     if not any(statement.get("Sid") == _STATEMENT_ID for statement in policy["Statement"]):
-        functions.add_permission(
-            FunctionName=name,
-            StatementId=_STATEMENT_ID,
-            Action="lambda:InvokeFunction",
-            Principal="events.amazonaws.com",
-            SourceArn=rule_arn,
-        )
+        with suppress(functions.exceptions.ResourceConflictException):  # another deployment was faster
+            functions.add_permission(
+                FunctionName=name,
+                StatementId=_STATEMENT_ID,
+                Action="lambda:InvokeFunction",
+                Principal="events.amazonaws.com",
+                SourceArn=rule_arn,
+            )

@@ -158,3 +158,15 @@ def test_handler_in_the_documented_style_works_unchanged(emulator: Emulator) -> 
     publish(emulator, DebugRuleEvaluationStatuses=build_statuses(a="IssuesFound"))
     assert emulator.stops.wait(1) == ["job"]
     wait_until(lambda: "job job is Training" in emulator.log_text("fn"), "its log is in CloudWatch")
+
+
+def test_a_permission_that_another_deployment_has_just_given_is_enough(emulator: Emulator) -> None:
+    deployed = deploy_stop_handler(emulator.client)
+
+    def connect(service: str) -> Any:
+        client = emulator.client(service)
+        if service == "lambda":  # the answer of a moment before
+            client.get_policy = lambda **_members: {"Policy": '{"Statement": []}'}
+        return client
+
+    assert deploy_stop_handler(connect) == deployed
