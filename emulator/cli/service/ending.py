@@ -38,6 +38,11 @@ class EndRequests:
         with suppress(BlockingIOError):  # the pipe is full, so the reader wakes up anyway
             os.write(self._write_end, b"\n")
 
+    @property
+    def are_pending(self) -> bool:
+        """Whether there are requests that nobody has waited for."""
+        return bool(self._requests)
+
     def wait(self) -> bool:
         """Wait for a request and log it; return whether it is one to restart. Only the main thread may call it."""
         while not self._requests:

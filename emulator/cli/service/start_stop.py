@@ -264,7 +264,7 @@ def _serve(
         with closing(emulator):
             introduction = "\n".join(_introduce(emulator, asked_for_signatures=settings.require_signature))
             if first:
-                run_scripts(scripts, emulator.settings)
+                run_scripts(scripts, emulator.settings, lambda: requests.are_pending)
                 announce(introduction)
             else:
                 # Whoever read the first line may have closed its pipe. The rest has the console's token.
