@@ -98,7 +98,7 @@ class Admission:
                 while (reason := self._find_reason(waiting)) is not None and not stop.is_set():
                     if time.monotonic() >= deadline:
                         break
-                    if not told and time.monotonic() >= tell_at:
+                    if not told and time.monotonic() >= tell_at and not self._is_paused:
                         told = True
                         self._lock.release()
                         try:

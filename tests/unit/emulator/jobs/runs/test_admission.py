@@ -100,10 +100,11 @@ def test_a_recovered_job_keeps_its_slot_and_a_waiting_one_its_turn() -> None:
     admission = Admission(1)
     with admission.paused():
         young = Job(admission, 3)
-        wait_until(lambda: young.told)
-        assert young.told == ["Waiting for the jobs of the last process to be found"]
         admission.reattach("job-1", 1)
         admission.expect("job-2", 2)
+    wait_until(lambda: young.told)
+    assert "1 of the 1 instances" in young.told[0]
+    assert "1 job is before this one" in young.told[0]
     admission.leave("job-1")
     admission.release("job-2")  # it gives up its slots before it waits again
     later = Job(admission, 4)
@@ -117,3 +118,13 @@ def test_a_recovered_job_keeps_its_slot_and_a_waiting_one_its_turn() -> None:
     admission.expect("job-3", 3)
     admission.leave("job-3")
     let_in(later)
+
+
+def test_nobody_is_admitted_while_it_is_paused() -> None:
+    admission = Admission(1)
+    with admission.paused():
+        stopped = Job(admission, 1)
+        stopped.stop.set()
+        let_in(stopped)
+    assert stopped.told == []
+    let_in(Job(admission, 2))  # the other has no place
