@@ -119,10 +119,12 @@ def remove_wheels(cache: Path) -> None:
         with hold_lock(parent.with_name(f"{parent.name}.lock")):
             for left in _list_left(parent):
                 shutil.rmtree(left)
-            for folder in parent.glob("*"):
-                if not folder.name.startswith(_UNFINISHED):
+            for each in parent.glob("*"):
+                if not each.is_dir():
+                    each.unlink()
+                elif not each.name.startswith(_UNFINISHED):
                     # Renamed first: a folder of which a part is removed must not look like one with all wheels.
-                    shutil.rmtree(folder.rename(parent / f"{_UNFINISHED}{folder.name}"))
+                    shutil.rmtree(each.rename(parent / f"{_UNFINISHED}{each.name}"))
             with suppress(OSError):  # another process fetches into it
                 parent.rmdir()
     except OSError as exc:

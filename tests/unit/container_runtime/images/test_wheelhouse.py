@@ -86,6 +86,7 @@ def test_a_removal_that_is_interrupted_leaves_no_wheels_that_look_fetched(
 @pytest.mark.usefixtures("_quick_fetch")
 def test_a_removal_leaves_what_another_process_fetches(tmp_path: Path) -> None:
     fetched = fetch_wheels(["one==1"], tmp_path)
+    (fetched.parent / "notes").touch()
     with run_fetch(tmp_path) as (_, unfinished):
         remove_wheels(tmp_path)
         assert list(fetched.parent.iterdir()) == [unfinished]
