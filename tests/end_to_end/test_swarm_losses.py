@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,7 +155,7 @@ def test_a_job_outlasts_the_nodes_that_it_loses(
             )
             # Nothing that is left of an earlier one: it is the job's only service.
             (service,) = api.services(filters={"label": "smdebug-emulator.host"})
-            (task,) = api.tasks({"service": service["ID"], "desired-state": "running"})
+            task = max(api.tasks({"service": service["ID"]}), key=itemgetter("CreatedAt"))
             address = api.inspect_node(task["NodeID"])["Status"]["Addr"]
             return task["NodeID"], next(each for each in nodes.nodes if each.address == address)
 

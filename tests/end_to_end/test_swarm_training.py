@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,8 @@ def test_training_over_two_nodes_is_stopped_by_its_rule(
             return [each for each in services if "training-job/" in str(each["Spec"]["Labels"])]
 
         def list_tasks() -> list[dict[str, Any]]:
-            kept = {"desired-state": "running"}
-            return [task for each in list_hosts() for task in api.tasks({"service": each["ID"], **kept})]
+            found = (api.tasks({"service": each["ID"]}) for each in list_hosts())
+            return [max(tasks, key=itemgetter("CreatedAt")) for tasks in found if tasks]
 
         wait_until(
             lambda: [task["Status"]["State"] for task in list_tasks()] == ["running"] * 2,
