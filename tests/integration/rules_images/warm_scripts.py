@@ -4,12 +4,20 @@
 PROLOGUE = """
 import json as _json, os as _os, signal as _signal, sys as _sys, threading as _threading
 
+def _follow(descriptor):
+    # Without its number, which depends on when threads have opened others, and that of the pipe or socket.
+    try:
+        return "".join(each for each in _os.readlink("/proc/self/fd/" + descriptor) if not each.isdigit())
+    except FileNotFoundError:
+        return "that of the list"
+
 def _see():
     status = dict(line.split(":", 1) for line in open("/proc/self/status").read().splitlines())
     return {
         "argv": _sys.argv, "orig_argv": _sys.orig_argv, "path": _sys.path, "folder": _os.getcwd(), "main": __name__,
         "file": __file__, "flags": str(_sys.flags), "executable": _sys.executable, "prefix": _sys.prefix,
-        "descriptors": sorted(_os.listdir("/proc/self/fd")), "umask": _os.umask(0o22), "groups": _os.getgroups(),
+        "descriptors": sorted(map(_follow, _os.listdir("/proc/self/fd"))), "umask": _os.umask(0o22),
+        "groups": _os.getgroups(),
         "handlers": {number: str(_signal.getsignal(number)) for number in _signal.valid_signals()},
         # Without 32 and 33, which are the C library's own, for threads.
         "dispositions": {name: int(status[name], 16) & 0x7fffffff for name in ("SigBlk", "SigIgn", "SigCgt")},
