@@ -165,8 +165,13 @@ def test_a_permission_that_another_deployment_has_just_given_is_enough(emulator:
 
     def connect(service: str) -> Any:
         client = emulator.client(service)
-        if service == "lambda":  # the answer of a moment before
-            client.get_policy = lambda **_members: {"Policy": '{"Statement": []}'}
+        if service == "lambda":
+
+            def refuse(**_members: object) -> None:
+                raise client.exceptions.ResourceConflictException({}, "AddPermission")
+
+            client.get_policy = lambda **_members: {"Policy": '{"Statement": []}'}  # the answer of a moment before
+            client.add_permission = refuse
         return client
 
     assert deploy_stop_handler(connect) == deployed

@@ -408,9 +408,10 @@ def test_a_file_that_is_replaced_while_files_are_listed_is_in_the_copy(
             yield from listed
 
         monkeypatch.setattr(replica_module, "find_files", replace_meanwhile)
-        entries = len(list_entries(bucket))
+        last = list_entries(bucket)[-1]
         folder.replica.settle()
-        assert len(list_entries(bucket)) == entries + 1, "there is no entry without the file"
+        entry = read_entry(bucket, last + 1)
+        assert (list(entry.files), entry.removed) == ([f"{states}/us.2.state"], [f"{states}/us.1.state"])
     with kept(bucket, tmp_path / "b"):
         assert [path.name for path in (tmp_path / "b" / states).iterdir()] == ["us.2.state"]
 
