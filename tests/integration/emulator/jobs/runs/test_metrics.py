@@ -1,5 +1,7 @@
 """Test of the metrics of a running training job."""
 
+from statistics import mean
+
 import pytest
 
 from tests.integration.emulator.jobs.job_harness import REGION, JobHarness
@@ -31,7 +33,8 @@ with metrics.open("a") as file:
     found = {each["MetricName"]: each["Value"] for each in harness.wait()["FinalMetricDataList"]}
     assert found == {"loss": 0.5}, "those of the request's definitions"
     assert [harness.metric(name, job) for name in ("loss", "accuracy", "last")] == [[3.0, 0.5], [0.25, 0.75], [1.0]]
-    # One process that never waits has 100; its time and the clock are read one after the other.
-    assert 0 < max(harness.metric("CPUUtilization", host)) <= 150
+    # One process that never waits. Its time and the clock are read one after the other: what a delay between them adds
+    # to one value is missing in the next.
+    assert 0 < mean(harness.metric("CPUUtilization", host)) <= 110
     assert 100 * 64 / 8192 <= max(harness.metric("MemoryUtilization", host)) < 5, "of the 8 GiB of an ml.m5.large"
     assert 0 < max(harness.metric("DiskUtilization", host)) < 1

@@ -18,7 +18,7 @@ from container_runtime.images.wheelhouse import key_of_requirements
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A small installation of the same shape."""
-    shutil.copytree(DEFINITIONS_FOLDER, tmp_path / "rules_images", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(DEFINITIONS_FOLDER, tmp_path / "rules_images", ignore=shutil.ignore_patterns("*.pyc.*"))
     for package in ("container_runtime", "emulator", "sdk_compat", "smdebug"):
         (tmp_path / package).mkdir()
     (tmp_path / "smdebug" / "__init__.py").write_text("")
