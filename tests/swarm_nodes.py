@@ -38,6 +38,7 @@ from tests.waiting import wait_until
 
 RULES_IMAGE = "smdebug-emulator/sagemaker-debugger-rules:latest"
 FOLDER = Path(__file__).parents[1] / ".cache" / "swarm"
+_MOST_STARTS = 10
 # What an engine sees; it outlasts the engine's own restarts, as the mounts of a machine do.
 _MOUNT = """
 set -e
@@ -212,12 +213,12 @@ class EngineNodes:
         process.send_signal(number)
         process.wait()
 
-    def await_engine(self, node: Node, starts: int = 10) -> None:
+    def await_engine(self, node: Node) -> None:
         """Wait until an engine answers that was started; as a service manager does, start it again where it gives up.
 
         It does, on a busy machine, when its containerd is not there after some seconds.
         """
-        left = starts - 1
+        left = _MOST_STARTS - 1
 
         def answers() -> bool:
             nonlocal left

@@ -106,7 +106,7 @@ def test_a_job_outlasts_the_restart_of_the_manager_s_engine(
     with urlopen(f"{emulator.endpoint_url}/_emulator/health") as answer:
         assert "no Docker engine answers" in json.load(answer)["swarm"]["error"]
     nodes.start_engine(nodes.manager)
-    nodes.await_engine(nodes.manager, starts=10)
+    nodes.await_engine(nodes.manager)
     end_job(emulator, job_name)
     assert emulator.stop() == 0
 

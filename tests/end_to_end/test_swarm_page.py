@@ -79,7 +79,7 @@ def test_the_page_leads_from_two_machines_to_a_job_and_back(machines: SwarmNodes
     waits = "1 node has too little free capacity for 2 containers at once"
     wait_until(lambda: waits in describe(), describe)
     machines.start_engine(second)
-    machines.await_engine(second, starts=10)
+    machines.await_engine(second)
     with closing(manager.connect()) as engine, closing(second.connect()) as other:
         wait_until(run_on_both, describe)
         typist.type("smdebug-emulator stop-job on-both --state-dir /srv/smdebug/state")

@@ -78,7 +78,7 @@ class _Restarts:
         self._engines.end_engine(engine, number)
         time.sleep(random.uniform(0.0, _AWAY_SECONDS))
         self._engines.start_engine(engine)
-        self._engines.await_engine(engine, starts=10)
+        self._engines.await_engine(engine)
         # What a container prints while no engine reads it is lost with the engine that was killed.
         job = self._stage.judge(seed, name, sick=sick, whole_log=number is signal.SIGTERM)
         self._began_again += sum(each["Status"] == "Restarting" for each in job["SecondaryStatusTransitions"])

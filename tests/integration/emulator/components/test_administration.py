@@ -1,8 +1,6 @@
 """Tests of states that are restored one after the other."""
 
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -31,13 +29,5 @@ emulator.close()
 
 
 @pytest.mark.slow
-def test_a_state_is_restored_before_the_next_is_taken(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(tmp_path / "state")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines() == ["Another state is being restored: try again in a moment."] * 2
+def test_a_state_is_restored_before_the_next_is_taken(run_program: Callable[[str], str]) -> None:
+    assert run_program(_PROGRAM).splitlines() == ["Another state is being restored: try again in a moment."] * 2

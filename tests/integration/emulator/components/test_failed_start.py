@@ -1,8 +1,6 @@
 """A start that fails halfway, and a stop that fails halfway, give everything back."""
 
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -43,14 +41,7 @@ run(port)
 
 
 @pytest.mark.slow
-def test_what_fails_leaves_neither_thread_nor_port_nor_lock(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(tmp_path / "state")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_what_fails_leaves_neither_thread_nor_port_nor_lock(run_program: Callable[[str], str]) -> None:
+    output = run_program(_PROGRAM)
     for said in ("No schedules.", "Functions could not be stopped"):
-        assert said in done.stdout
+        assert said in output

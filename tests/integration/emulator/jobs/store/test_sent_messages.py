@@ -1,7 +1,7 @@
 """Tests of sent events and messages, kept in the store."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,20 @@ def test_the_oldest_are_forgotten(store: JobStore, tmp_path: Path, monkeypatch: 
     assert [each.content["number"] for each in read_sent(tmp_path / "jobs.sqlite")] == [7, 8, 9, 10, 11]
 
 
+def follow(state_dir: Path, monkeypatch: pytest.MonkeyPatch, *events: Callable[[], object]) -> list[str]:
+    """Follow what is sent; one event happens before each look, and Ctrl-C comes after the last. Return the numbers."""
+    left = iter(events)
+
+    def pause(_seconds: float) -> None:
+        happen = next(left, None)
+        if happen is None:
+            raise KeyboardInterrupt
+        happen()
+
+    monkeypatch.setattr("emulator.cli.data.events.time.sleep", pause)
+    return [line.rpartition("message ")[2].strip() for line in show(state_dir, "--follow")]
+
+
 def test_following(store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes while it is followed is shown; Ctrl-C ends it."""
 
@@ -112,17 +126,8 @@ def test_following(store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         )
 
     publish(0)
-    left = iter([lambda: publish(1), lambda: None, lambda: publish(2)])
-
-    def pause(_seconds: float) -> None:
-        happen = next(left, None)
-        if happen is None:
-            raise KeyboardInterrupt
-        happen()
-
-    monkeypatch.setattr("emulator.cli.data.events.time.sleep", pause)
-    lines = show(tmp_path, "--follow")
-    assert [line.rpartition("message ")[2].strip() for line in lines] == ["0", "1", "2"]
+    shown = follow(tmp_path, monkeypatch, lambda: publish(1), lambda: None, lambda: publish(2))
+    assert shown == ["0", "1", "2"]
 
 
 def test_following_goes_on_while_the_store_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,17 +141,8 @@ def test_following_goes_on_while_the_store_is_replaced(tmp_path: Path, monkeypat
         store.close()
 
     write("message 0", "message 1")
-    left = iter([path.unlink, lambda: None, lambda: write("message 2")])
-
-    def pause(_seconds: float) -> None:
-        happen = next(left, None)
-        if happen is None:
-            raise KeyboardInterrupt
-        happen()
-
-    monkeypatch.setattr("emulator.cli.data.events.time.sleep", pause)
-    lines = show(tmp_path, "--follow")
-    assert [line.rpartition("message ")[2].strip() for line in lines] == ["0", "1", "2"]
+    shown = follow(tmp_path, monkeypatch, path.unlink, lambda: None, lambda: write("message 2"))
+    assert shown == ["0", "1", "2"]
 
 
 def test_following_ends_where_the_store_does_not_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
